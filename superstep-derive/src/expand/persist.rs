@@ -1,0 +1,109 @@
+//! The implementation of `Persist`, whose bounds are checked only where a state is saved.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::valid::{Field, Model};
+
+pub(super) fn expand(model: &Model) -> TokenStream {
+    let Model { ident, .. } = model;
+    let private = model.private();
+    let deferred = model.deferred(&quote!(#private::Storable));
+    let (impl_generics, _, where_clause) = deferred.split_for_impl();
+    let arguments = model.generics.split_for_impl().1;
+    let methods = [write_methods(model), field_methods(model)];
+    quote! {
+        #[automatically_derived]
+        #[allow(unused_variables, unreachable_code)]
+        impl #impl_generics #private::Persist for #ident #arguments #where_clause {
+            #(#methods)*
+        }
+    }
+}
+
+fn write_methods(model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let encodes = model.fields.iter().map(|field| {
+        let (ident, encode) = (&field.ident, encode(field, &private, &quote!(value)));
+        quote!(#write::#ident(ref value) => #encode,)
+    });
+    let decodes = model.numbered().map(|(ix, field)| {
+        let (ident, decode) = (&field.ident, decode(field, &private));
+        quote!(#ix => #write::#ident(#decode),)
+    });
+    quote! {
+        fn encode_write(
+            (): &(),
+            write: &Self::Write,
+            out: &mut ::std::vec::Vec<u8>,
+        ) -> ::core::result::Result<(), #private::CodecError> {
+            match *write { #(#encodes)* }
+        }
+        fn decode_write(
+            (): &(),
+            field: usize,
+            bytes: &[u8],
+        ) -> ::core::result::Result<Self::Write, #private::CodecError> {
+            ::core::result::Result::Ok(match field {
+                #(#decodes)*
+                _ => return #private::no_such_saved_field(field),
+            })
+        }
+    }
+}
+
+fn field_methods(model: &Model) -> TokenStream {
+    let private = model.private();
+    let encodes = model.numbered().map(|(ix, field)| {
+        let ident = &field.ident;
+        let encode = encode(field, &private, &quote!(&self.#ident));
+        quote!(#ix => #encode,)
+    });
+    let decodes = model.numbered().map(|(ix, field)| {
+        let (ident, decode) = (&field.ident, decode(field, &private));
+        quote!(#ix => self.#ident = #decode,)
+    });
+    quote! {
+        fn encode_field(
+            &self,
+            (): &(),
+            field: usize,
+            out: &mut ::std::vec::Vec<u8>,
+        ) -> ::core::result::Result<(), #private::CodecError> {
+            match field {
+                #(#encodes)*
+                _ => #private::no_such_saved_field(field),
+            }
+        }
+        fn decode_field(
+            &mut self,
+            (): &(),
+            field: usize,
+            bytes: &[u8],
+        ) -> ::core::result::Result<(), #private::CodecError> {
+            match field {
+                #(#decodes)*
+                _ => return #private::no_such_saved_field(field),
+            }
+            ::core::result::Result::Ok(())
+        }
+    }
+}
+
+fn encode(field: &Field, private: &TokenStream, value: &TokenStream) -> TokenStream {
+    let name = &field.name;
+    if field.is_tracked() {
+        quote!(#private::encode_value(#name, #value, out))
+    } else {
+        quote!(::core::result::Result::Ok(()))
+    }
+}
+
+fn decode(field: &Field, private: &TokenStream) -> TokenStream {
+    let Field { ty, name, .. } = field;
+    if field.is_tracked() {
+        quote!(#private::decode_value::<#ty>(#name, bytes)?)
+    } else {
+        quote!(<#ty as ::core::default::Default>::default())
+    }
+}

@@ -1,0 +1,188 @@
+//! The implementation of `State`: every question is a match on the field's number or on the write.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::{at, spanned};
+use crate::attr::Rule;
+use crate::valid::{Field, Model};
+
+pub(super) fn expand(model: &Model) -> TokenStream {
+    let Model { ident, write, .. } = model;
+    let private = model.private();
+    let (impl_generics, arguments, where_clause) = model.bounded.split_for_impl();
+    let methods = [facts(model), update(model), access(model), messages(model)];
+    quote! {
+        #[automatically_derived]
+        #[allow(unreachable_code)]
+        impl #impl_generics #private::State for #ident #arguments #where_clause {
+            type Schema = ();
+            type Write = #write #arguments;
+            #(#methods)*
+        }
+    }
+}
+
+/// `fields`, `empty` and `field_of`.
+fn facts(model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let specs = model.fields.iter().map(|field| {
+        let (name, kind) = (&field.name, kind(field));
+        quote!(#private::FieldSpec::new(#name, #private::FieldKind::#kind),)
+    });
+    let defaults = model.fields.iter().map(|field| {
+        let (ident, default) = (&field.ident, default(field));
+        quote!(#ident: #default,)
+    });
+    let numbers = model.numbered().map(|(ix, Field { ident, .. })| quote!(#write::#ident(_) => #ix,));
+    quote! {
+        fn fields((): &()) -> &[#private::FieldSpec] {
+            const FIELDS: &[#private::FieldSpec] = &[#(#specs)*];
+            FIELDS
+        }
+        fn empty((): &()) -> Self {
+            Self { #(#defaults)* }
+        }
+        fn field_of((): &(), write: &Self::Write) -> ::core::option::Option<usize> {
+            ::core::option::Option::Some(match *write { #(#numbers)* })
+        }
+    }
+}
+
+fn kind(field: &Field) -> TokenStream {
+    match field.kind.rule {
+        Rule::LastValue => quote!(LastValue),
+        Rule::Append => quote!(Append),
+        Rule::Delta => quote!(Delta),
+        Rule::Messages => quote!(Messages),
+        Rule::Sum | Rule::Max | Rule::Reduce(_) | Rule::Reducer(_) => quote!(Reducer),
+        Rule::Any => quote!(AnyValue),
+        Rule::Ephemeral => quote!(Ephemeral),
+        Rule::Topic { accumulate: false } => quote!(Topic),
+        Rule::Topic { accumulate: true } => quote!(TopicAccumulate),
+        Rule::Untracked => quote!(Untracked),
+    }
+}
+
+fn default(field: &Field) -> TokenStream {
+    let ty = &field.ty;
+    quote_spanned!(at(ty.span())=> <#ty as ::core::default::Default>::default())
+}
+
+fn update(model: &Model) -> TokenStream {
+    let private = model.private();
+    let arms = model.numbered().map(|(ix, field)| {
+        let merge = merge(field, model);
+        quote!(#ix => #merge,)
+    });
+    quote! {
+        #[allow(unused_variables, unused_parens)]
+        fn update(
+            &mut self,
+            (): &(),
+            field: usize,
+            writes: &mut dyn ::core::iter::Iterator<Item = #private::Put<Self::Write>>,
+            scratch: &mut #private::Scratch,
+        ) -> ::core::result::Result<#private::Change, #private::InvalidUpdate> {
+            match field {
+                #(#arms)*
+                _ => #private::no_such_field(field),
+            }
+        }
+    }
+}
+
+/// The call that merges the writes of one field by its rule.
+fn merge(field: &Field, model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let Field { ident, ty, name, kind, .. } = field;
+    let other = model.other_writes(1, &quote!(::core::option::Option::None));
+    let writes = quote! {
+        &mut #private::writes_to(writes, |write| match write {
+            #write::#ident(value) => ::core::option::Option::Some(value),
+            #other
+        })
+    };
+    let slot = quote_spanned!(at(ty.span())=> &mut self.#ident);
+    // The call stands at the attribute: what the rule asks of the type is shown there.
+    let span = at(kind.key.span());
+    let typed = spanned(quote!(#private::typed), span);
+    let ok = quote!(::core::result::Result::Ok(()));
+    match &kind.rule {
+        Rule::LastValue | Rule::Ephemeral | Rule::Untracked => {
+            quote!(#private::typed::last_value(#slot, #name, #writes))
+        }
+        Rule::Any => quote!(#private::typed::any_value(#slot, #writes)),
+        Rule::Append | Rule::Delta => quote_spanned!(span=> #typed::append(#slot, #name, #writes)),
+        Rule::Sum => quote_spanned!(span=> #typed::sum(#slot, #name, #writes)),
+        Rule::Max => {
+            let keep = quote_spanned!(span=> if update > *current { *current = update; });
+            quote!(#private::typed::reduce(#slot, #name, #writes, |current, update| { #keep #ok }))
+        }
+        Rule::Messages => quote_spanned!(span=> #typed::messages(#slot, #name, #writes, scratch)),
+        Rule::Topic { accumulate } => quote_spanned!(span=> #typed::topic(#slot, #accumulate, #writes)),
+        Rule::Reducer(with) => quote!(#private::typed::reducer(#slot, #name, #writes, &(#with))),
+        Rule::Reduce(function) => quote! {{
+            let merge: fn(&mut #ty, #ty) = #function;
+            #private::typed::reduce(#slot, #name, #writes, |current, update| { merge(current, update); #ok })
+        }},
+    }
+}
+
+/// `read` and `reset`.
+fn access(model: &Model) -> TokenStream {
+    let write = &model.write;
+    let reads = model
+        .numbered()
+        .map(|(ix, Field { ident, .. })| quote!(#ix => #write::#ident(::core::clone::Clone::clone(&self.#ident)),));
+    let resets = model.numbered().map(|(ix, field)| {
+        let (ident, default) = (&field.ident, default(field));
+        quote!(#ix => self.#ident = #default,)
+    });
+    quote! {
+        fn read(&self, (): &(), field: usize) -> ::core::option::Option<Self::Write> {
+            ::core::option::Option::Some(match field {
+                #(#reads)*
+                _ => return ::core::option::Option::None,
+            })
+        }
+        fn reset(&mut self, (): &(), field: usize) {
+            match field {
+                #(#resets)*
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `prepare`, `messages` and `message_ids`, if there are messages at all.
+fn messages(model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let idents: Vec<_> =
+        model.fields.iter().filter(|f| matches!(f.kind.rule, Rule::Messages)).map(|f| &f.ident).collect();
+    if idents.is_empty() {
+        return TokenStream::new();
+    }
+    let nothing_to_do = model.other_writes(idents.len(), &quote!({}));
+    let no_messages = model.other_writes(idents.len(), &quote!(::std::vec::Vec::new()));
+    quote! {
+        fn prepare((): &(), write: &mut Self::Write) {
+            match write {
+                #(#write::#idents(messages) => #private::give_ids(messages),)*
+                #nothing_to_do
+            }
+        }
+        fn messages(write: &Self::Write) -> ::std::vec::Vec<#private::Message> {
+            match write {
+                #(#write::#idents(messages) => #private::messages_of(messages).to_vec(),)*
+                #no_messages
+            }
+        }
+        fn message_ids(&self) -> ::std::vec::Vec<::std::string::String> {
+            let mut ids = ::std::vec::Vec::new();
+            #(#private::collect_ids(&self.#idents, &mut ids);)*
+            ids
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The derive macros of superstep: [`macro@State`] for the state of a graph, [`macro@Routes`] for its branches.
+//!
+//! A derive is a pipeline. `ast` finds the fields, `attr` reads the attributes, `valid` checks what they
+//! say together and makes a `Model`, `expand` writes the code. Mistakes are collected on the way and
+//! reported all at once, beside code that is as complete as it can be, so that one wrong
+//! attribute does not become twenty errors elsewhere.
+
+mod ast;
+mod attr;
+mod errors;
+mod expand;
+mod names;
+mod routes;
+mod setter;
+mod valid;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Makes a struct with named fields the state of a graph.
+///
+/// ```text
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Chat {
+///     #[state(messages)]           messages: Vec<Message>,
+///     #[state(append)]             log: Vec<String>,
+///     #[state(sum)]                tokens: u64,
+///     #[state(reduce = keep_best)] best: Option<Answer>,
+///                                  topic: Option<String>,
+///     #[state(untracked)]          cache: Arc<Catalog>,
+/// }
+///
+/// Chat::update().log(["asked"]).topic("tea")
+/// ```
+///
+/// Every field's type is `Clone + Default + Send + Sync + 'static`; the struct itself is `Clone`.
+/// To be saved in checkpoints, every field but the untracked ones is `Serialize + DeserializeOwned`;
+/// that is checked only where a state is saved.
+///
+/// # What it writes
+///
+/// - the implementations of `State`, of `Persist` and, with superstep's feature `schema`, of `StateSchema`;
+/// - `ChatUpdate`, a partial `Chat` in which every field is optional, with one setter per field and
+///   a `clear_..` for every `Option`. A setter of a field that collects takes items, and adds to those
+///   it already has; the others set;
+/// - `Chat::update()`, an empty `ChatUpdate`;
+/// - one constant per field, `Chat::LOG`, to name the field in an `Update`;
+/// - `ChatWrite`, hidden, a write to one of the fields.
+///
+/// # Attributes of the struct
+///
+/// | attribute | meaning |
+/// |---|---|
+/// | `#[state(update = Name)]` | the name of the update struct instead of `ChatUpdate` |
+/// | `#[state(crate = path)]` | where superstep is, if not at `::superstep` |
+///
+/// # Attributes of a field
+///
+/// At most one of these; without any, the field keeps its last value and two writers in one step are an error.
+///
+/// | attribute | the field |
+/// |---|---|
+/// | `#[state(append)]` | takes the items of a list, string, set or map |
+/// | `#[state(delta)]` | as `append`, but empty from the start instead of absent |
+/// | `#[state(messages)]` | merges chat messages by id |
+/// | `#[state(sum)]` | adds |
+/// | `#[state(max)]` | keeps the greatest |
+/// | `#[state(reduce = path)]` | merges in place by a `fn(&mut T, T)` |
+/// | `#[state(reducer = value)]` | merges by a `Reducer<T>` |
+/// | `#[state(any)]` | keeps the last writer's value for as long as somebody writes |
+/// | `#[state(ephemeral)]` | keeps a value for one step |
+/// | `#[state(topic)]` | collects the items of one step |
+/// | `#[state(topic(accumulate))]` | collects items for good |
+/// | `#[state(untracked)]` | lives in the run, never in a checkpoint |
+///
+/// Beside it, `#[state(rename = "name")]` sets the field's name in checkpoints and events.
+#[proc_macro_derive(State, attributes(state))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    expand::derive(&parse_macro_input!(input as DeriveInput)).into()
+}
+
+/// Makes a fieldless enum the answer of a conditional edge: each variant names a node.
+///
+/// ```text
+/// #[derive(Routes)]
+/// enum AfterPlan {
+///     Search,                       // to node "search"
+///     AskHuman,                     // to node "ask_human"
+///     #[route("write")] Enough,     // to node "write"
+///     #[route(END)] GiveUp,         // to the end
+/// }
+/// ```
+///
+/// The edge then knows every target: a node that is missing is a mistake that `compile` reports,
+/// and a drawing shows what can happen. `#[route(crate = path)]` on the enum says where
+/// superstep is, if not at `::superstep`.
+#[proc_macro_derive(Routes, attributes(route))]
+pub fn derive_routes(input: TokenStream) -> TokenStream {
+    routes::derive(&parse_macro_input!(input as DeriveInput)).into()
+}

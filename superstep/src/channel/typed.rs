@@ -1,0 +1,107 @@
+//! The merge rules over the slots of a typed state; derived code calls them.
+
+use crate::channel::{ONE_OVERWRITE, ONE_PER_STEP};
+use crate::error::InvalidUpdate;
+use crate::state::{Change, MessageIndex, MessageLike, Put, Scratch};
+
+type Writes<'a, T> = &'a mut dyn Iterator<Item = Put<T>>;
+
+/// Last value: two writes in one step are an error.
+pub fn last_value<T>(slot: &mut T, field: &str, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+    let Some(first) = writes.next() else { return Ok(Change::None) };
+    if writes.next().is_some() {
+        return Err(InvalidUpdate::new(field, ONE_PER_STEP));
+    }
+    *slot = first.write;
+    Ok(Change::Set)
+}
+
+/// Any value: the last write of a step wins.
+pub fn any_value<T>(slot: &mut T, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+    match writes.last() {
+        Some(last) => {
+            *slot = last.write;
+            Ok(Change::Set)
+        }
+        None => Ok(Change::None),
+    }
+}
+
+/// A reducer; an overwrite replaces what was merged before it and hides what comes after.
+pub fn reduce<T>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, T>,
+    mut merge: impl FnMut(&mut T, T) -> Result<(), InvalidUpdate>,
+) -> Result<Change, InvalidUpdate> {
+    let (mut overwritten, mut change) = (false, Change::None);
+    for put in writes {
+        change = Change::Set;
+        match (put.overwrite, overwritten) {
+            (true, true) => return Err(InvalidUpdate::new(field, ONE_OVERWRITE)),
+            (true, false) => {
+                *slot = put.write;
+                overwritten = true;
+            }
+            (false, true) => {}
+            (false, false) => merge(slot, put.write)?,
+        }
+    }
+    Ok(change)
+}
+
+/// Appends the items of every write.
+pub fn append<T: crate::state::IntoItems>(slot: &mut T, field: &str, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+    reduce(slot, field, writes, |current, update| {
+        current.append_items(update);
+        Ok(())
+    })
+}
+
+/// Adds every write.
+pub fn sum<T: std::ops::AddAssign>(slot: &mut T, field: &str, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+    reduce(slot, field, writes, |current, update| {
+        *current += update;
+        Ok(())
+    })
+}
+
+/// Merges by a reducer that takes and gives values.
+pub fn reducer<T: Default>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, T>,
+    with: &impl crate::Reducer<T>,
+) -> Result<Change, InvalidUpdate> {
+    reduce(slot, field, writes, |current, update| {
+        let taken = std::mem::take(current);
+        *current = with.merge(taken, update);
+        Ok(())
+    })
+}
+
+/// Merges messages by id.
+pub fn messages<M: MessageLike>(
+    slot: &mut Vec<M>,
+    field: &str,
+    writes: Writes<'_, Vec<M>>,
+    scratch: &mut Scratch,
+) -> Result<Change, InvalidUpdate> {
+    let index = scratch.get::<MessageIndex>();
+    reduce(slot, field, writes, |list, update| crate::state::merge_messages(field, list, update, index))
+}
+
+/// Collects the items of a step; forgets those of the step before unless it accumulates.
+pub fn topic<T>(slot: &mut Vec<T>, accumulate: bool, writes: Writes<'_, Vec<T>>) -> Result<Change, InvalidUpdate> {
+    let before = slot.len();
+    if !accumulate {
+        slot.clear();
+    }
+    let kept = slot.len();
+    writes.for_each(|put| slot.extend(put.write));
+    Ok(match (before, slot.len()) {
+        (_, now) if now > kept => Change::Set,
+        (before, 0) if before > 0 => Change::Cleared,
+        _ => Change::None,
+    })
+}

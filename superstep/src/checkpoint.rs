@@ -1,0 +1,175 @@
+//! Checkpoints: what is saved, and where.
+//!
+//! A checkpointer works on bytes and plain records; a state's types stop at the [`Codec`].
+//! A checkpoint names its parent and holds the fields that changed; all others are the
+//! parent's. What a task wrote is saved as soon as the task has finished, under the
+//! checkpoint that the step started from.
+
+mod codec;
+mod memory;
+mod record;
+
+use async_trait::async_trait;
+
+use crate::id::CheckpointId;
+
+pub(crate) use codec::Codec;
+pub(crate) use record::FORMAT;
+pub use memory::MemorySaver;
+pub use record::{
+    CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
+};
+
+/// Where checkpoints are kept.
+///
+/// Implementations must give back exactly what they were given, and keep these rules:
+/// a checkpoint inherits the fields it does not hold from its parent; of a task's ordinary
+/// writes the first ones saved stay, while its error, questions and answers are replaced.
+///
+/// ```
+/// use superstep::{Checkpointer, MemorySaver};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), superstep::CheckpointError> {
+/// let saver = MemorySaver::new();
+/// assert!(saver.get("no such thread", "", None).await?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Checkpointer: Send + Sync + 'static {
+    /// Adds a checkpoint to a thread's namespace.
+    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError>;
+
+    /// Adds what a task wrote, under the checkpoint that its step started from.
+    async fn put_writes(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError>;
+
+    /// A checkpoint with all its fields and pending writes: this one, or the latest.
+    async fn get(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError>;
+
+    /// The checkpoints of a namespace, newest first.
+    async fn list(
+        &self,
+        thread: &str,
+        namespace: &str,
+        query: &ListQuery,
+    ) -> Result<Vec<SavedCheckpoint>, CheckpointError>;
+
+    /// The namespaces of a thread: the root's is empty, subgraphs have their own.
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError>;
+
+    /// Forgets a thread with all its namespaces.
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError>;
+}
+
+#[async_trait]
+impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
+    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
+        (**self).put(thread, namespace, checkpoint).await
+    }
+    async fn put_writes(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        (**self).put_writes(thread, namespace, checkpoint, task).await
+    }
+    async fn get(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+        (**self).get(thread, namespace, checkpoint).await
+    }
+    async fn list(
+        &self,
+        thread: &str,
+        namespace: &str,
+        query: &ListQuery,
+    ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
+        (**self).list(thread, namespace, query).await
+    }
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
+        (**self).namespaces(thread).await
+    }
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
+        (**self).delete_thread(thread).await
+    }
+}
+
+/// When a step is saved.
+///
+/// ```
+/// assert_eq!(superstep::Durability::default(), superstep::Durability::Async);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Before the next step starts, and before its events are shown.
+    Sync,
+    /// While the next step runs; a crash may lose the step before it.
+    #[default]
+    Async,
+    /// When the run ends, pauses or fails; a crash loses the run.
+    Exit,
+}
+
+/// Something could not be saved or read back.
+///
+/// ```
+/// use superstep::CheckpointError;
+/// let error = CheckpointError::backend("the disk is full");
+/// assert_eq!(error.to_string(), "the disk is full");
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The place where checkpoints are kept failed.
+    #[error("{0}")]
+    Backend(#[source] crate::BoxError),
+    /// A saved value does not decode, or a value cannot be encoded.
+    #[error("thread `{thread}`, checkpoint {checkpoint}, {what}: {why}")]
+    Codec {
+        /// The thread.
+        thread: String,
+        /// The checkpoint.
+        checkpoint: String,
+        /// The field or record.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// A checkpoint was written by a newer release.
+    #[error(
+        "thread `{thread}`, checkpoint {checkpoint} has format {found}, this release reads up to {known}; update superstep"
+    )]
+    NewerFormat {
+        /// The thread.
+        thread: String,
+        /// The checkpoint.
+        checkpoint: String,
+        /// The format found.
+        found: u8,
+        /// The newest format that this release reads.
+        known: u8,
+    },
+}
+
+impl CheckpointError {
+    /// A failure of the place where checkpoints are kept.
+    pub fn backend(error: impl Into<crate::BoxError>) -> Self {
+        Self::Backend(error.into())
+    }
+}

@@ -1,0 +1,43 @@
+//! The bridge between a state's types and the bytes that are saved.
+
+use bytes::Bytes;
+
+use crate::state::{CodecError, Persist, State};
+
+/// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
+pub(crate) struct Codec<S: State> {
+    pub(crate) encode_write: fn(&S::Schema, &S::Write, &mut Vec<u8>) -> Result<(), CodecError>,
+    pub(crate) decode_write: fn(&S::Schema, usize, &[u8]) -> Result<S::Write, CodecError>,
+    encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
+    pub(crate) decode_field: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), CodecError>,
+    pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<serde_json::Value, CodecError>,
+}
+
+impl<S: Persist> Codec<S> {
+    const OF: Codec<S> = Codec {
+        encode_write: S::encode_write,
+        decode_write: S::decode_write,
+        encode_field: S::encode_field,
+        decode_field: S::decode_field,
+        to_json: S::write_to_json,
+    };
+
+    /// The functions of a state.
+    pub(crate) fn of() -> &'static Self {
+        &Self::OF
+    }
+}
+
+impl<S: State> Codec<S> {
+    pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Bytes, CodecError> {
+        let mut out = Vec::new();
+        (self.encode_write)(schema, write, &mut out)?;
+        Ok(out.into())
+    }
+
+    pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Bytes, CodecError> {
+        let mut out = Vec::new();
+        (self.encode_field)(state, schema, field, &mut out)?;
+        Ok(out.into())
+    }
+}

@@ -1,0 +1,279 @@
+//! The plain records that checkpointers keep.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CheckpointId, TaskId};
+use crate::node::Interrupt;
+
+/// The format of the records that this release writes.
+pub(crate) const FORMAT: u8 = 1;
+
+/// What made a checkpoint.
+///
+/// ```
+/// assert_eq!(superstep::Source::Loop.to_string(), "loop");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// An input, before it was applied.
+    Input,
+    /// A step.
+    Loop,
+    /// An update by hand.
+    Update,
+    /// A copy, to go on from an older checkpoint.
+    Fork,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Input => "input",
+            Source::Loop => "loop",
+            Source::Update => "update",
+            Source::Fork => "fork",
+        })
+    }
+}
+
+/// A checkpoint as it is given to a checkpointer: only what changed.
+///
+/// ```
+/// # fn show(record: superstep::CheckpointRecord) {
+/// println!("{} has {} changed fields", record.id, record.fields.len());
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CheckpointRecord {
+    /// The version of this record's format.
+    pub format: u8,
+    /// Names it; ids of later checkpoints are greater.
+    pub id: CheckpointId,
+    /// The checkpoint that it was made from; unchanged fields are that one's.
+    pub parent: Option<CheckpointId>,
+    /// The checkpoint whose fields it takes over; the parent, unless it is a copy.
+    pub base: Option<CheckpointId>,
+    /// What made it.
+    pub source: Source,
+    /// The number of the step.
+    pub step: i64,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// What the caller said about the run.
+    pub metadata: Arc<BTreeMap<String, Value>>,
+    /// The checkpoints of the graphs around this one, by namespace.
+    pub parents: Arc<BTreeMap<String, CheckpointId>>,
+    /// What triggers what: the engine's own part, encoded.
+    pub control: Bytes,
+    /// The fields that changed.
+    pub fields: Vec<FieldRecord>,
+}
+
+/// A changed field.
+///
+/// ```
+/// # fn show(field: &superstep::FieldRecord) { println!("{}", field.name); }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FieldRecord {
+    /// The field's name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: FieldValue,
+}
+
+/// What a checkpoint holds of a field.
+///
+/// ```
+/// use superstep::FieldValue;
+/// assert!(matches!(FieldValue::Absent, FieldValue::Absent));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldValue {
+    /// The whole value.
+    Whole(Bytes),
+    /// Writes to merge into the parent's value, in order.
+    Tail(Vec<Bytes>),
+    /// It has no value any more.
+    Absent,
+}
+
+/// What one task wrote.
+///
+/// ```
+/// # fn show(task: &superstep::TaskRecord) { println!("{} finished: {}", task.task, task.is_finished()); }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TaskRecord {
+    /// The task.
+    pub task: TaskId,
+    /// Its place in the order in which writes are applied.
+    pub path: String,
+    /// Its writes, in order.
+    pub writes: Vec<WriteRecord>,
+    /// Its error, as text.
+    pub error: Option<String>,
+    /// Whether an error handler takes over from it.
+    pub handled: bool,
+    /// The questions that it asked last.
+    pub interrupts: Option<Vec<Interrupt>>,
+    /// The answers that it was given.
+    pub resume: Option<Value>,
+}
+
+impl TaskRecord {
+    /// Whether the task came to its end.
+    pub fn is_finished(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// Takes in a later record of the same task: what was written first stays, the rest is replaced.
+    pub fn absorb(&mut self, later: TaskRecord) {
+        let known = self.writes.len();
+        self.writes.extend(later.writes.into_iter().skip(known));
+        self.error = later.error.or(self.error.take());
+        self.handled |= later.handled;
+        self.interrupts = later.interrupts.or(self.interrupts.take());
+        self.resume = later.resume.or(self.resume.take());
+    }
+}
+
+/// One write of a task.
+///
+/// ```
+/// # fn show(write: &superstep::WriteRecord) { println!("{} <- {} bytes", write.channel, write.value.len()); }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteRecord {
+    /// The field or trigger.
+    pub channel: Arc<str>,
+    /// The encoded value; empty for triggers.
+    pub value: Bytes,
+    /// Whether it replaces the value past the reducer.
+    pub overwrite: bool,
+}
+
+/// A checkpoint as a checkpointer gives it back: with all its fields and its pending writes.
+///
+/// ```
+/// # fn show(saved: &superstep::SavedCheckpoint) { println!("{} fields", saved.fields.len()); }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SavedCheckpoint {
+    /// The record; its own `fields` may be left out, all of them are in [`fields`](SavedCheckpoint::fields).
+    pub record: CheckpointRecord,
+    /// Every field that has a value.
+    pub fields: Vec<SavedField>,
+    /// What tasks of the next step wrote so far, in order of their paths.
+    pub writes: Vec<TaskRecord>,
+}
+
+impl SavedCheckpoint {
+    /// Puts a checkpoint together.
+    pub fn new(record: CheckpointRecord, fields: Vec<SavedField>, mut writes: Vec<TaskRecord>) -> Self {
+        writes.sort_by(|a, b| (&a.path, a.task).cmp(&(&b.path, b.task)));
+        Self { record, fields, writes }
+    }
+}
+
+/// A field's value: the last whole one, and the writes since.
+///
+/// ```
+/// # fn show(field: &superstep::SavedField) { println!("{} has {} writes since", field.name, field.tail.len()); }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SavedField {
+    /// The field's name.
+    pub name: Arc<str>,
+    /// The last whole value; nothing if all is in the tail.
+    pub whole: Option<Bytes>,
+    /// The writes since, oldest first.
+    pub tail: Vec<Bytes>,
+}
+
+impl SavedField {
+    /// A field's value.
+    pub fn new(name: Arc<str>, whole: Option<Bytes>, tail: Vec<Bytes>) -> Self {
+        Self { name, whole, tail }
+    }
+}
+
+/// Which checkpoints to list.
+///
+/// ```
+/// use superstep::{ListQuery, Source};
+/// let query = ListQuery::new().limit(10).source(Source::Update);
+/// # let _ = query;
+/// ```
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ListQuery {
+    /// Only those made before this one.
+    pub before: Option<CheckpointId>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only those with this source.
+    pub source: Option<Source>,
+    /// Only those of this step.
+    pub step: Option<i64>,
+    /// Only those whose metadata has these entries.
+    pub metadata: BTreeMap<String, Value>,
+    /// Only this one.
+    pub only: Option<CheckpointId>,
+}
+
+impl ListQuery {
+    /// All of them.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only those made before this one.
+    pub fn before(self, before: CheckpointId) -> Self {
+        Self { before: Some(before), ..self }
+    }
+
+    /// At most so many.
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// Only those with this source.
+    pub fn source(self, source: Source) -> Self {
+        Self { source: Some(source), ..self }
+    }
+
+    /// Only those of this step.
+    pub fn step(self, step: i64) -> Self {
+        Self { step: Some(step), ..self }
+    }
+
+    /// Only those whose metadata has this entry.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Whether a checkpoint is asked for, the limit aside.
+    pub fn matches(&self, record: &CheckpointRecord) -> bool {
+        self.before.is_none_or(|b| record.id < b)
+            && self.only.is_none_or(|o| record.id == o)
+            && self.source.is_none_or(|s| record.source == s)
+            && self.step.is_none_or(|s| record.step == s)
+            && self.metadata.iter().all(|(k, v)| record.metadata.get(k) == Some(v))
+    }
+}

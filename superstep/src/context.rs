@@ -1,0 +1,379 @@
+//! What a running task knows and can ask for.
+//!
+//! A context is made only for nodes that ask for one: the plain path of a step allocates
+//! nothing for it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::Cache;
+use crate::checkpoint::{Checkpointer, Durability};
+use crate::engine::{CallHost, Pulse};
+use crate::error::{BoxError, Error};
+use crate::id::{CheckpointId, TaskId, interrupt_id};
+use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand};
+use crate::store::Store;
+use crate::stream::Sink;
+
+/// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.
+///
+/// Take it as an argument after the state; it is cheap to clone and may be moved into helpers.
+///
+/// ```
+/// use superstep::{AgentState, Context};
+/// use serde_json::json;
+///
+/// async fn work(_: AgentState, cx: Context) {
+///     cx.emit(json!({ "progress": 0.5 })).await;
+///     println!("step {} of node {} attempt {}", cx.step(), cx.node(), cx.attempt());
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) task: Arc<TaskContext>,
+}
+
+/// What all tasks of a run share, its subgraphs included.
+pub(crate) struct RunShared {
+    pub(crate) thread: Option<Arc<str>>,
+    pub(crate) run_id: Arc<str>,
+    pub(crate) contexts: Vec<AnyContext>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) cache: Option<Arc<dyn Cache>>,
+    pub(crate) control: RunControl,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) recursion_limit: usize,
+    pub(crate) durability: Durability,
+    pub(crate) checkpointer: Option<Arc<dyn Checkpointer>>,
+    pub(crate) sink: Option<Sink>,
+    pub(crate) permits: Option<Arc<Semaphore>>,
+    pub(crate) metadata: Arc<BTreeMap<String, Value>>,
+    pub(crate) seen_messages: Mutex<HashSet<String>>,
+}
+
+pub(crate) struct TaskContext {
+    pub(crate) run: Arc<RunShared>,
+    pub(crate) node: Arc<str>,
+    pub(crate) id: TaskId,
+    /// `node:id` under the namespace of the graph.
+    pub(crate) namespace: String,
+    pub(crate) checkpoint: CheckpointId,
+    pub(crate) step: i64,
+    pub(crate) stop: i64,
+    pub(crate) attempt: AtomicU32,
+    pub(crate) answers: Mutex<Answering>,
+    pub(crate) null_resume: Arc<NullResume>,
+    pub(crate) resume_map: Option<Arc<BTreeMap<String, Value>>>,
+    pub(crate) ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    pub(crate) resuming: Mutex<Option<bool>>,
+    pub(crate) replay: Option<Arc<ReplayState>>,
+    pub(crate) failure: Option<NodeError>,
+    pub(crate) pulse: Option<Arc<Pulse>>,
+    pub(crate) calls: Option<Arc<dyn CallHost>>,
+    pub(crate) previous: Option<Value>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// Where a task stands with its questions and its calls.
+#[derive(Default)]
+pub(crate) struct Answering {
+    /// The answers it has, in order.
+    pub(crate) resume: Vec<Value>,
+    asked: usize,
+    /// How many answers this attempt has used, if it used any.
+    pub(crate) used: Option<usize>,
+    /// The questions it waits for.
+    pub(crate) open: Option<Vec<Interrupt>>,
+    /// A command for the parent graph that came out of a graph called inside.
+    pub(crate) parent: Option<ParentCommand>,
+    /// An answer did not fit: the attempt counts as if it had not been given.
+    pub(crate) bad_answer: bool,
+    pub(crate) calls: usize,
+    pub(crate) subgraphs: usize,
+}
+
+/// The answer that a caller gave without saying for whom; the first question takes it.
+#[derive(Default)]
+pub(crate) struct NullResume {
+    own: Option<Mutex<Option<Value>>>,
+    parent: Option<Arc<NullResume>>,
+}
+
+impl NullResume {
+    pub(crate) fn new(own: Option<Value>, parent: Option<Arc<NullResume>>) -> Self {
+        Self { own: own.map(|v| Mutex::new(Some(v))), parent }
+    }
+
+    fn take(&self) -> Option<Value> {
+        match (&self.own, &self.parent) {
+            (Some(own), _) => lock(own).take(),
+            (None, Some(parent)) => parent.take(),
+            (None, None) => None,
+        }
+        .filter(|v| !v.is_null())
+    }
+}
+
+/// Which subgraphs have already gone back to before the point that a replay starts from.
+pub(crate) struct ReplayState {
+    pub(crate) before: CheckpointId,
+    visited: Mutex<HashMap<String, ()>>,
+}
+
+impl ReplayState {
+    pub(crate) fn new(before: CheckpointId) -> Self {
+        Self { before, visited: Mutex::default() }
+    }
+
+    /// Whether this is the first visit of a subgraph, told by its namespace without the last task id.
+    pub(crate) fn first_visit(&self, namespace: &str) -> bool {
+        let stable = namespace.rsplit_once(':').map_or(namespace, |(head, _)| head);
+        lock(&self.visited).insert(stable.to_owned(), ()).is_none()
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TaskContext {
+    /// Makes ready for another attempt: questions count from the first again.
+    pub(crate) fn begin_attempt(&self, attempt: u32) {
+        self.attempt.store(attempt, Ordering::Relaxed);
+        let mut answers = lock(&self.answers);
+        answers.asked = 0;
+        answers.used = None;
+        answers.open = None;
+        answers.bad_answer = false;
+        answers.parent = None;
+        answers.calls = 0;
+    }
+
+    pub(crate) fn touch(&self) {
+        if let Some(pulse) = &self.pulse {
+            pulse.sign_of_life();
+        }
+    }
+
+    /// The namespace of the graph that the task belongs to.
+    pub(crate) fn graph_namespace(&self) -> Vec<String> {
+        let mut parts: Vec<String> = self.namespace.split('|').map(str::to_owned).collect();
+        parts.pop();
+        parts
+    }
+}
+
+impl Context {
+    /// Asks a human: ends the node with the question, or gives the answer if there is one.
+    ///
+    /// The node is run again from its first line when the answer comes, so what it did before
+    /// asking happens again. Several questions in one node are answered one after another, in
+    /// order. The run needs a checkpointer to be resumed.
+    ///
+    /// ```
+    /// use superstep::{AgentState, Context, Interrupted};
+    ///
+    /// async fn approve(_: AgentState, cx: Context) -> Result<(), Interrupted> {
+    ///     let go: bool = cx.interrupt("shall I?")?;
+    ///     if go { println!("going"); }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Interrupted`] while there is no answer, or if the answer is not a `T`: pass it on with `?`.
+    pub fn interrupt<T: DeserializeOwned>(&self, question: impl Serialize) -> Result<T, Interrupted> {
+        use crate::node::interrupt_why::Why;
+        let question =
+            serde_json::to_value(question).map_err(|e| Interrupted { why: Why::BadQuestion(e.to_string()) })?;
+        self.task.touch();
+        let mut answers = lock(&self.task.answers);
+        let ix = answers.asked;
+        answers.asked += 1;
+        if ix >= answers.resume.len() {
+            match self.task.null_resume.take() {
+                Some(value) => answers.resume.push(value),
+                None => {
+                    let id = interrupt_id(&self.task.namespace, answers.resume.len());
+                    answers.open = Some(vec![Interrupt::new(id, question)]);
+                    return Err(Interrupted { why: Why::Asked });
+                }
+            }
+        }
+        match T::deserialize(&answers.resume[ix]) {
+            Ok(answer) => {
+                answers.used = Some(ix + 1);
+                Ok(answer)
+            }
+            Err(error) => {
+                answers.bad_answer = true;
+                Err(Interrupted { why: Why::BadAnswer(error.to_string()) })
+            }
+        }
+    }
+
+    /// Sends an event to whoever streams the run in `custom` mode; waits while their buffer is full.
+    pub async fn emit(&self, value: impl Serialize) {
+        self.task.touch();
+        let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_custom()) else { return };
+        if let Ok(value) = serde_json::to_value(value) {
+            sink.custom(self.task.graph_namespace(), value).await;
+        }
+    }
+
+    /// Sends a message, or a piece of one, to whoever streams the run in `messages` mode.
+    pub async fn emit_message(&self, message: crate::Message) {
+        self.task.touch();
+        let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_messages()) else { return };
+        if let Some(id) = &message.id {
+            lock(&self.task.run.seen_messages).insert(id.clone());
+        }
+        sink.message(self.task.graph_namespace(), message, &self.task.node, self.task.step).await;
+    }
+
+    /// Tells that the node is alive: its idle timeout starts again.
+    pub fn heartbeat(&self) {
+        if let Some(pulse) = &self.task.pulse {
+            pulse.heartbeat();
+        }
+    }
+
+    /// The long-term store of the graph.
+    pub fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.task.run.store.as_ref()
+    }
+
+    /// What the caller gave the run, by type.
+    pub fn context<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.task.run.contexts.iter().rev().find_map(|c| c.clone().downcast().ok())
+    }
+
+    /// The node's name.
+    pub fn node(&self) -> &str {
+        &self.task.node
+    }
+
+    /// The step.
+    pub fn step(&self) -> i64 {
+        self.task.step
+    }
+
+    /// How many steps the recursion limit leaves, this one included.
+    pub fn remaining_steps(&self) -> usize {
+        (self.task.stop - self.task.step).max(0) as usize
+    }
+
+    /// Whether this is the last step that the recursion limit allows.
+    pub fn is_last_step(&self) -> bool {
+        self.task.step == self.task.stop - 1
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.task.attempt.load(Ordering::Relaxed)
+    }
+
+    /// The thread, if the run has one.
+    pub fn thread(&self) -> Option<&str> {
+        self.task.run.thread.as_deref()
+    }
+
+    /// Names the run.
+    pub fn run_id(&self) -> &str {
+        &self.task.run.run_id
+    }
+
+    /// Names the task: the same work has the same id in every attempt and after a restart.
+    pub fn task_id(&self) -> TaskId {
+        self.task.id
+    }
+
+    /// A key for outside effects: the same for every attempt of the same work, different for all other work.
+    ///
+    /// Hand it to services that take idempotency keys, so that a retry or a resume has no second effect.
+    pub fn idempotency_key(&self) -> String {
+        let thread = self.thread().unwrap_or_default();
+        let hash = xxhash_rust::xxh3::xxh3_128(format!("{thread}\0{}", self.task.namespace).as_bytes());
+        format!("{hash:032x}")
+    }
+
+    /// What the caller said about the run.
+    pub fn metadata(&self) -> &BTreeMap<String, Value> {
+        &self.task.run.metadata
+    }
+
+    /// Cancelled when the run is: hand it to what the node starts.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.task.cancel
+    }
+
+    /// The run's control: ask it to stop at the next checkpoint.
+    pub fn control(&self) -> &RunControl {
+        &self.task.run.control
+    }
+
+    /// What the entrypoint saved in the run before, for workflows made of functions.
+    ///
+    /// # Errors
+    /// If it is not a `T`.
+    pub fn previous<T: DeserializeOwned>(&self) -> Result<Option<T>, BoxError> {
+        Ok(self.task.previous.as_ref().map(T::deserialize).transpose()?)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("node", &self.task.node).field("step", &self.task.step).finish_non_exhaustive()
+    }
+}
+
+/// Asks a run to stop at the next checkpoint, from outside or from within.
+///
+/// ```
+/// use superstep::{AgentState, Context, ErrorKind, RunControl, StateGraph};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// async fn first(_: AgentState, cx: Context) { cx.control().request_drain("deploy"); }
+/// async fn second(_: AgentState) {}
+/// let app = StateGraph::<AgentState>::new().add_node("first", first).add_node("second", second)
+///     .add_sequence(["first", "second"]).compile()?;
+/// let error = app.invoke(()).control(RunControl::new()).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Drained);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RunControl {
+    reason: Arc<Mutex<Option<String>>>,
+}
+
+impl RunControl {
+    /// A control of no run yet; give it to one with `control`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the step that runs now finish and be saved, and starts no other.
+    pub fn request_drain(&self, reason: impl Into<String>) {
+        lock(&self.reason).get_or_insert_with(|| reason.into());
+    }
+
+    /// Why the run was asked to stop, if it was.
+    pub fn drain_reason(&self) -> Option<String> {
+        lock(&self.reason).clone()
+    }
+}
+
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Self {
+        Error::invalid(interrupted.to_string())
+    }
+}

@@ -1,0 +1,27 @@
+//! The engine: choose tasks, run them on one snapshot, apply what they wrote, commit.
+//!
+//! `tasks` and `apply` are pure: no clock, no randomness, no IO. `execute` is the only place
+//! where user code runs. `run` is the loop, `save` the way to the checkpointer.
+
+mod apply;
+mod attempt;
+mod cached;
+mod calls;
+mod control;
+mod emit;
+mod execute;
+mod inspect;
+mod live;
+mod revise;
+mod run;
+mod save;
+mod tasks;
+mod writes;
+
+pub(crate) use attempt::{AbortOnDrop, Pulse};
+pub(crate) use calls::CallHost;
+pub(crate) use live::Bits;
+pub(crate) use inspect::snapshot_of;
+pub(crate) use revise::{Revision, revise};
+pub(crate) use run::{Ended, LoopConfig, Run, RunInput};
+pub(crate) use save::Saver;

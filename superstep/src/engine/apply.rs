@@ -1,0 +1,380 @@
+//! Applies the writes of one step to the live state. Pure.
+//!
+//! Writes are applied in task-path order, never in arrival order, so a replay gives the same
+//! checkpoint. All channels that change in a step get one version.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::live::{Live, Start};
+use super::save::Journal;
+use super::writes::TaskWrites;
+use crate::error::InvalidUpdate;
+use crate::plan::{ControlKind, Plan};
+use crate::state::{Change, FieldKind, Put, Scratch, State};
+
+/// The writes of one task, and what they do to triggers.
+pub(crate) struct Applied<S: State> {
+    /// The node whose triggers were used up, if the task was woken by one.
+    pub(crate) woken: Option<usize>,
+    /// Whether this ends a step, as opposed to what a caller brings along.
+    pub(crate) ends_step: bool,
+    pub(crate) writes: TaskWrites<S>,
+}
+
+impl<S: State> Applied<S> {
+    /// Writes of a caller: they do not end a step.
+    pub(crate) fn by_caller(writes: TaskWrites<S>) -> Self {
+        Self { woken: None, ends_step: false, writes }
+    }
+}
+
+/// Applies writes, given in the order in which they count, and returns the channels that were updated.
+///
+/// `early` are the channels that [`put_early`] has updated already.
+pub(crate) fn apply<S: State>(
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    start: Option<Start<S>>,
+    batch: SmallVec<[Applied<S>; 1]>,
+    early: Option<Vec<usize>>,
+) -> Result<Vec<usize>, InvalidUpdate> {
+    let ends = batch.iter().any(|a| a.ends_step);
+    let version = live.max_version + 1;
+    if early.as_ref().is_some_and(|e| !e.is_empty()) {
+        live.max_version = version;
+    }
+    let mut step = Step { version, updated: early.unwrap_or_default(), plan, live, ends };
+    step.note_seen(&batch);
+    step.consume(&batch);
+    step.write(start, batch)?;
+    if ends {
+        step.end_unwritten()?;
+        if step.is_last() {
+            step.finish();
+        }
+    }
+    Ok(step.updated)
+}
+
+/// Writes with their fields and, if they were saved, their bytes.
+type Puts<S> = SmallVec<[(usize, Put<<S as State>::Write>, Option<Bytes>); 2]>;
+
+/// What a checkpoint can take over from the writes of one field.
+struct Saved {
+    kind: FieldKind,
+    bytes: Option<Vec<Bytes>>,
+}
+
+impl Saved {
+    fn new<W>(kind: FieldKind, wanted: bool, first: &Put<W>, bytes: Option<Bytes>) -> Self {
+        let mut saved = Self { kind, bytes: wanted.then(Vec::new) };
+        saved.add(first, bytes);
+        saved
+    }
+
+    fn add<W>(&mut self, put: &Put<W>, bytes: Option<Bytes>) {
+        match (&mut self.bytes, bytes) {
+            (Some(list), Some(bytes)) if !put.overwrite => list.push(bytes),
+            _ => self.bytes = None,
+        }
+    }
+
+    fn write_down(self, journal: &mut Journal, field: usize) {
+        match (self.kind, self.bytes) {
+            (FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral, Some(mut list)) => {
+                journal.whole(field, list.pop().expect("there is a write"));
+            }
+            (kind, Some(list)) if kind.is_incremental() => journal.tail(field, list),
+            _ => {}
+        }
+    }
+}
+
+fn scratch_of(all: &mut Vec<Scratch>, field: usize) -> &mut Scratch {
+    if all.len() <= field {
+        all.resize_with(field + 1, Scratch::default);
+    }
+    &mut all[field]
+}
+
+struct Step<'a, S: State> {
+    plan: &'a Plan<S>,
+    live: &'a mut Live<S>,
+    version: u64,
+    updated: Vec<usize>,
+    ends: bool,
+}
+
+impl<S: State> Step<'_, S> {
+    fn note_seen(&mut self, batch: &[Applied<S>]) {
+        for node in batch.iter().filter_map(|a| a.woken) {
+            let at = self.plan.seen_at[node];
+            for (i, channel) in self.plan.nodes[node].triggers.iter().enumerate() {
+                self.live.seen[at + i] = self.live.versions[*channel];
+            }
+        }
+    }
+
+    fn bump(&mut self, channel: usize) {
+        self.live.versions[channel] = self.version;
+        self.live.max_version = self.version;
+    }
+
+    /// A channel changed; it can trigger nodes if it has a value.
+    fn changed(&mut self, channel: usize, available: bool) {
+        self.bump(channel);
+        if available && !self.updated.contains(&channel) {
+            self.updated.push(channel);
+        }
+    }
+
+    /// Closes joins and deferred triggers whose nodes have run.
+    fn consume(&mut self, batch: &[Applied<S>]) {
+        for node in batch.iter().filter_map(|a| a.woken) {
+            for channel in &self.plan.nodes[node].triggers {
+                let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
+                    Some(kind @ (ControlKind::Join { .. } | ControlKind::JoinDeferred { .. } | ControlKind::BranchDeferred)) => {
+                        let signal = &mut self.live.signals[*channel];
+                        let open = signal.available(kind);
+                        if open {
+                            *signal = super::live::Signal::default();
+                        }
+                        open
+                    }
+                    Some(_) => false,
+                    None => {
+                        let field = channel - self.plan.control.len();
+                        let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
+                        self.note_presence(field, change);
+                        change.happened()
+                    }
+                };
+                if closed {
+                    self.bump(*channel);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, start: Option<Start<S>>, batch: SmallVec<[Applied<S>; 1]>) -> Result<(), InvalidUpdate> {
+        if let Some(start) = start {
+            self.live.start = Some(start);
+            self.signal(0, 0);
+        }
+        let (mut sends, mut puts) = (Vec::new(), Puts::<S>::new());
+        for applied in batch {
+            let TaskWrites { puts: written, encoded, signals, sends: sent, .. } = applied.writes;
+            for (channel, member) in signals {
+                self.signal(channel, member);
+            }
+            sends.extend(sent);
+            let mut encoded = encoded.into_iter();
+            for put in written {
+                let bytes = encoded.next();
+                match S::field_of(&self.plan.schema, &put.write) {
+                    Some(field) if !self.plan.kind(field).is_managed() => puts.push((field, put, bytes)),
+                    Some(_) => {}
+                    None => tracing::warn!("a write to a field that the state does not have is passed over"),
+                }
+            }
+        }
+        self.send(sends);
+        self.put(puts)
+    }
+
+    /// Sends wait for one step.
+    fn send(&mut self, sends: Vec<crate::node::Send>) {
+        if !sends.is_empty() {
+            if self.ends {
+                self.live.sends.clear();
+            }
+            self.live.sends.extend(sends);
+            self.live.max_version = self.version;
+        } else if self.ends && !self.live.sends.is_empty() {
+            self.live.sends.clear();
+            self.live.max_version = self.version;
+        }
+    }
+
+    fn signal(&mut self, channel: usize, member: usize) {
+        let signal = &mut self.live.signals[channel];
+        let (changed, available) = match &self.plan.control[channel].kind {
+            ControlKind::Start | ControlKind::Branch => {
+                if !signal.set {
+                    self.live.open.push(channel);
+                }
+                signal.set = true;
+                (true, true)
+            }
+            ControlKind::BranchDeferred => {
+                signal.set = true;
+                signal.finished = false;
+                (true, false)
+            }
+            kind => {
+                let new = !signal.members.has(member);
+                signal.members.set(member);
+                (new, signal.available(kind))
+            }
+        };
+        if changed {
+            self.changed(channel, available);
+        }
+    }
+
+    fn put(&mut self, mut puts: Puts<S>) -> Result<(), InvalidUpdate> {
+        if puts.len() > 1 {
+            // Stable: the writes of one field stay in task order.
+            puts.sort_by_key(|(field, _, _)| *field);
+        }
+        let mut rest = puts.into_iter().peekable();
+        while let Some((field, first, bytes)) = rest.next() {
+            let mut saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &first, bytes);
+            let mut one_field = std::iter::once(first).chain(std::iter::from_fn(|| {
+                let (_, put, bytes) = rest.next_if(|(f, _, _)| *f == field)?;
+                saved.add(&put, bytes);
+                Some(put)
+            }));
+            let mut unused = Scratch::default();
+            let scratch = match self.plan.kind(field) {
+                FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
+                _ => &mut unused,
+            };
+            // Nothing is copied here unless someone else still holds the state.
+            let state = Arc::make_mut(&mut self.live.state);
+            let change = state.update(&self.plan.schema, field, &mut one_field, scratch)?;
+            drop(one_field);
+            if change.happened() {
+                self.note_presence(field, change);
+                if let Some(journal) = &mut self.live.journal {
+                    saved.write_down(journal, field);
+                }
+                self.changed(self.plan.channel_of_field(field), self.live.present.has(field));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
+        for channel in std::mem::take(&mut self.live.open) {
+            if self.live.versions[channel] == self.version && self.updated.contains(&channel) {
+                self.live.open.push(channel);
+            } else {
+                self.live.signals[channel].set = false;
+                self.bump(channel);
+                if channel == 0 {
+                    self.live.start = None;
+                }
+            }
+        }
+        for field in &self.plan.transient {
+            let channel = self.plan.channel_of_field(*field);
+            if self.live.present.has(*field) && !self.updated.contains(&channel) {
+                Arc::make_mut(&mut self.live.state).reset(&self.plan.schema, *field);
+                self.note_presence(*field, Change::Cleared);
+                self.bump(channel);
+            }
+        }
+        for field in &self.plan.custom {
+            let channel = self.plan.channel_of_field(*field);
+            if self.live.present.has(*field) && !self.updated.contains(&channel) {
+                let change = Arc::make_mut(&mut self.live.state).update(
+                    &self.plan.schema,
+                    *field,
+                    &mut std::iter::empty(),
+                    &mut Scratch::default(),
+                )?;
+                self.note_presence(*field, change);
+                if change.happened() {
+                    self.changed(channel, self.live.present.has(*field));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing that was updated wakes a node.
+    fn is_last(&self) -> bool {
+        self.updated.iter().all(|c| self.plan.triggered[*c].is_empty())
+    }
+
+    /// Opens what waits for the rest of the graph.
+    fn finish(&mut self) {
+        for channel in &self.plan.deferred {
+            let signal = &mut self.live.signals[*channel];
+            let ready = match &self.plan.control[*channel].kind {
+                ControlKind::BranchDeferred => signal.set,
+                ControlKind::JoinDeferred { members } => signal.members.count() == members.len(),
+                _ => false,
+            };
+            if ready && !signal.finished {
+                signal.finished = true;
+                self.changed(*channel, true);
+            }
+        }
+        for field in &self.plan.custom {
+            let change = Arc::make_mut(&mut self.live.state).finish(&self.plan.schema, *field);
+            self.note_presence(*field, change);
+            if change.happened() {
+                self.changed(self.plan.channel_of_field(*field), self.live.present.has(*field));
+            }
+        }
+    }
+
+    fn note_presence(&mut self, field: usize, change: Change) {
+        let has_value = match self.plan.kind(field) {
+            FieldKind::Custom if change.happened() => self.live.state.read(&self.plan.schema, field).is_some(),
+            _ => change == Change::Set,
+        };
+        match change {
+            Change::None => return,
+            _ if has_value => self.live.present.set(field),
+            _ => self.live.present.unset(field),
+        }
+        if let Some(journal) = &mut self.live.journal {
+            journal.dirty(field, has_value || self.plan.kind(field) == FieldKind::Custom);
+        }
+    }
+}
+
+/// Merges one task's writes into a copy of the state, for its conditional edges to read.
+pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::Write>]) -> Result<(), InvalidUpdate> {
+    let field_of = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).filter(|f| !plan.kind(*f).is_managed());
+    let mut fields: SmallVec<[usize; 4]> = puts.iter().filter_map(field_of).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    for field in &fields {
+        let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
+        state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
+    }
+    for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
+        state.reset(&plan.schema, *field);
+    }
+    Ok(())
+}
+
+/// Merges the writes of a step's only task ahead of the rest, so that its conditional edges can
+/// read the state in place. The version of the step is not used up yet.
+pub(crate) fn put_early<S: State>(
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    writes: &mut TaskWrites<S>,
+) -> Result<Vec<usize>, InvalidUpdate> {
+    let mut step = Step { version: live.max_version + 1, updated: Vec::new(), plan, live, ends: false };
+    let mut puts = Puts::<S>::new();
+    let mut encoded = std::mem::take(&mut writes.encoded).into_iter();
+    for put in std::mem::take(&mut writes.puts) {
+        let bytes = encoded.next();
+        if let Some(field) = S::field_of(&plan.schema, &put.write).filter(|f| !plan.kind(*f).is_managed()) {
+            puts.push((field, put, bytes));
+        }
+    }
+    let before = step.live.max_version;
+    let result = step.put(puts);
+    let updated = std::mem::take(&mut step.updated);
+    live.max_version = before;
+    result.map(|()| updated)
+}

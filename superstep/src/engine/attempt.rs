@@ -1,0 +1,547 @@
+//! One task from its first attempt to its last: retries, timeouts, panics, and the way out of the node.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context as Poller, Poll};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::apply::put_into;
+use super::run::StepSeed;
+use super::tasks::Task;
+use super::writes::TaskWrites;
+use crate::context::{Context, lock};
+use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
+use crate::graph::{PathFn, Routes};
+use crate::id::TaskId;
+use crate::node::{Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy};
+use crate::plan::{END, Plan, START};
+use crate::state::{Put, State};
+
+/// A spawned future that stops when its handle is dropped.
+pub(crate) struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> AbortOnDrop<T> {
+    pub(crate) fn spawn(future: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(tokio::spawn(future))
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, tokio::task::JoinError>;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// When a node last showed that it is alive.
+pub(crate) struct Pulse {
+    last: Mutex<Instant>,
+    heartbeat_only: bool,
+}
+
+impl Pulse {
+    fn new(heartbeat_only: bool) -> Self {
+        Self { last: Mutex::new(Instant::now()), heartbeat_only }
+    }
+
+    /// Anything that the node does.
+    pub(crate) fn sign_of_life(&self) {
+        if !self.heartbeat_only {
+            self.heartbeat();
+        }
+    }
+
+    pub(crate) fn heartbeat(&self) {
+        *lock(&self.last) = Instant::now();
+    }
+
+    /// Ends when there was no sign of life for `limit`.
+    async fn idle(&self, limit: Duration) {
+        loop {
+            let until = *lock(&self.last) + limit;
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+}
+
+/// How a task ended.
+pub(crate) enum End {
+    Done,
+    /// It asked, and waits.
+    Interrupted(Vec<Interrupt>),
+    /// It has a command for the graph around this one.
+    Parent(ParentCommand),
+    Failed(Error),
+    /// An answer did not fit: as if it had not been given.
+    BadAnswer(Error),
+}
+
+/// A task on its way, with everything it needs to run by itself.
+pub(crate) struct Job<S: State> {
+    pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) seed: Arc<StepSeed>,
+    pub(crate) ix: usize,
+    pub(crate) node: usize,
+    pub(crate) id: TaskId,
+    pub(crate) input: TaskInput<S>,
+    /// The state that conditional edges start from.
+    pub(crate) state: Arc<S>,
+    pub(crate) timeout: Option<TimeoutPolicy>,
+    pub(crate) failure: Option<NodeError>,
+}
+
+/// What became of a job.
+pub(crate) struct Finished<S: State> {
+    pub(crate) ix: usize,
+    pub(crate) writes: TaskWrites<S>,
+    pub(crate) end: End,
+}
+
+impl<S: State> Job<S> {
+    pub(crate) async fn run(self) -> Finished<S> {
+        let _permit = match &self.seed.run.permits {
+            Some(permits) => permits.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        let node = &self.plan.nodes[self.node];
+        let pulse = self.timeout.map(|t| Arc::new(Pulse::new(t.heartbeat_only)));
+        let mut context: Option<Context> = None;
+        let mut failures = 0;
+        loop {
+            if let Some(pulse) = &pulse {
+                pulse.heartbeat();
+            }
+            if let Some(cx) = &context {
+                cx.task.begin_attempt(failures + 1);
+            }
+            let (writes, end) = self.attempt(&mut context, pulse.as_ref(), failures + 1).await;
+            let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
+            let policy = node.retry.iter().find(|p| (p.retry_on)(&error));
+            failures += 1;
+            let Some(policy) = policy.filter(|p| failures < p.max_attempts) else {
+                return Finished { ix: self.ix, writes, end: End::Failed(error) };
+            };
+            let pause = policy.pause(failures) + if policy.jitter { jitter() } else { Duration::ZERO };
+            tracing::info!(node = &*node.name, attempt = failures, ?pause, %error, "the node failed and is run again");
+            tokio::time::sleep(pause).await;
+            // A subgraph inside goes on from its own checkpoint.
+            if let Some(cx) = &context {
+                *lock(&cx.task.resuming) = Some(true);
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        context: &mut Option<Context>,
+        pulse: Option<&Arc<Pulse>>,
+        attempt: u32,
+    ) -> (TaskWrites<S>, End) {
+        let node = &self.plan.nodes[self.node];
+        let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
+        let future = {
+            let _entered = span.enter();
+            let mut make = || {
+                context.get_or_insert_with(|| self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned())).clone()
+            };
+            let call = Call {
+                plan: &self.plan,
+                node: self.node,
+                input: &self.input,
+                step: self.seed.step,
+                stop: self.seed.stop,
+                context: &mut make,
+            };
+            call_node(&self.plan, call)
+        };
+        let future = Watched { future, span, cancel: None, token: &self.seed.run.cancel };
+        let result = if node.blocking {
+            on_blocking_pool(future.future, &self.seed.run.cancel).await
+        } else {
+            in_time(future, self.timeout, pulse, &node.name).await
+        };
+        let ended = settle(result, context.as_ref(), &node.name);
+        match ended {
+            Ok(outcome) => self.route(outcome, context.as_ref()).await,
+            Err(end) => (with_answers(TaskWrites::default(), context.as_ref()), end),
+        }
+    }
+
+    /// Turns what the node returned into writes, its conditional edges included.
+    async fn route(&self, outcome: Outcome<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+        let node = &self.plan.nodes[self.node];
+        let mut writes = with_answers(TaskWrites::default(), context);
+        if let Err(end) = self.plan.take_outcome(self.node, outcome, &mut writes) {
+            return (writes, end);
+        }
+        if node.branches.is_empty() {
+            return (writes, End::Done);
+        }
+        let state = match local_state(&self.plan, &self.state, &writes.puts) {
+            Ok(state) => state,
+            Err(error) => return (writes, End::Failed(Error::from(error).at(&node.name))),
+        };
+        let routed = self.plan.follow_branches(self.node, state, &mut writes, self.seed.step, self.seed.stop).await;
+        match routed {
+            Ok(()) => (writes, End::Done),
+            Err(error) => (writes, End::Failed(error)),
+        }
+    }
+}
+
+/// The state with one task's own writes in it.
+pub(crate) fn local_state<S: State>(plan: &Plan<S>, state: &Arc<S>, puts: &[Put<S::Write>]) -> Result<Arc<S>, InvalidUpdate> {
+    if puts.is_empty() && plan.transient.is_empty() {
+        return Ok(state.clone());
+    }
+    let mut local = S::clone(state);
+    put_into(plan, &mut local, puts)?;
+    Ok(Arc::new(local))
+}
+
+/// The answers that an attempt used are part of what it wrote.
+pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<&Context>) -> TaskWrites<S> {
+    if let Some(cx) = context {
+        let answers = lock(&cx.task.answers);
+        writes.resume = answers.used.map(|used| answers.resume[..used].to_vec());
+    }
+    writes
+}
+
+fn jitter() -> Duration {
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
+    Duration::from_millis(random % 1000)
+}
+
+type NodeResult<S> = Result<Outcome<S>, Crash>;
+
+/// How a node's future can end badly.
+pub(crate) enum Crash {
+    Error(BoxError),
+    Panic(String),
+    TimedOut(&'static str, Duration),
+    Cancelled,
+}
+
+/// Starts a node; a panic while it takes its arguments is its error too.
+pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::node::NodeFuture<S> {
+    let run = plan.nodes[call.node].run.run.clone();
+    match catch_unwind(AssertUnwindSafe(|| run(call))) {
+        Ok(future) => future,
+        Err(panic) => {
+            let text = panic_text(&*panic);
+            Box::pin(async move { Err(Box::new(Panicked(text)) as BoxError) })
+        }
+    }
+}
+
+/// A panic, carried as an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Panicked(String);
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// A node's future: its panics become errors, and it stops when the run is cancelled.
+pub(crate) struct Watched<'a, S: State> {
+    pub(crate) future: crate::node::NodeFuture<S>,
+    pub(crate) span: tracing::Span,
+    pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
+    pub(crate) token: &'a CancellationToken,
+}
+
+impl<S: State> Future for Watched<'_, S> {
+    type Output = NodeResult<S>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult<S>> {
+        let this = self.get_mut();
+        let polled = {
+            let _entered = this.span.enter();
+            catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx)))
+        };
+        match polled {
+            Ok(Poll::Ready(result)) => return Poll::Ready(result.map_err(Crash::Error)),
+            Err(panic) => return Poll::Ready(Err(Crash::Panic(panic_text(&*panic)))),
+            Ok(Poll::Pending) => {}
+        }
+        // Only a future that really waits pays for being cancelled.
+        let cancel = this.cancel.get_or_insert_with(|| Box::pin(this.token.clone().cancelled_owned()));
+        cancel.as_mut().poll(cx).map(|()| Err(Crash::Cancelled))
+    }
+}
+
+async fn in_time<S: State>(
+    future: Watched<'_, S>,
+    timeout: Option<TimeoutPolicy>,
+    pulse: Option<&Arc<Pulse>>,
+    _node: &str,
+) -> NodeResult<S> {
+    let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
+    let mut future = std::pin::pin!(future);
+    let mut run = std::pin::pin!(async {
+        match timeout.run {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut idle = std::pin::pin!(async {
+        match timeout.idle {
+            Some(limit) => pulse.idle(limit).await,
+            None => std::future::pending().await,
+        }
+    });
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(result) = future.as_mut().poll(cx) {
+            return Poll::Ready(result);
+        }
+        if run.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(Crash::TimedOut("run", timeout.run.unwrap_or_default())));
+        }
+        if idle.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(Crash::TimedOut("idle", timeout.idle.unwrap_or_default())));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+async fn on_blocking_pool<S: State>(future: crate::node::NodeFuture<S>, cancel: &CancellationToken) -> NodeResult<S> {
+    let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
+    let blocking = tokio::task::spawn_blocking(move || {
+        handle.block_on(Watched { future, span: tracing::Span::none(), cancel: None, token: &token })
+    });
+    blocking.await.unwrap_or_else(|e| Err(Crash::Panic(e.to_string())))
+}
+
+/// Tells a question, a command and a failure apart.
+pub(crate) fn settle<S: State>(result: NodeResult<S>, context: Option<&Context>, node: &str) -> Result<Outcome<S>, End> {
+    if let Some(cx) = context {
+        let mut answers = lock(&cx.task.answers);
+        if let Some(parent) = answers.parent.take() {
+            // It came out of a graph inside: it is for this graph.
+            return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e)));
+        }
+        if let Some(open) = answers.open.take() {
+            return Err(End::Interrupted(open));
+        }
+        if answers.bad_answer {
+            let why = match result {
+                Err(Crash::Error(error)) => error.to_string(),
+                _ => "the answer does not fit the question".to_owned(),
+            };
+            return Err(End::BadAnswer(Error::invalid(format!("node `{node}`: {why}")).at(node)));
+        }
+    }
+    match result {
+        Ok(outcome) => Ok(outcome),
+        Err(Crash::Error(error)) => Err(End::Failed(failure_of(error, node))),
+        Err(Crash::Panic(text)) => {
+            Err(End::Failed(Error::new(ErrorKind::Panic, format!("node `{node}` panicked: {text}")).at(node)))
+        }
+        Err(Crash::TimedOut(what, limit)) => Err(End::Failed(Error::timed_out(node, what, limit))),
+        Err(Crash::Cancelled) => Err(End::Failed(Error::cancelled().at(node))),
+    }
+}
+
+/// A node's error as the run's error: what a graph inside said keeps its kind.
+fn failure_of(error: BoxError, node: &str) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(inner) => return inner.at(node),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<InvalidUpdate>() {
+        Ok(invalid) => {
+            let at = if invalid.field.is_empty() { invalid.why.clone() } else { invalid.to_string() };
+            let kind = if invalid.refused_by_reducer { ErrorKind::Invalid } else { ErrorKind::InvalidUpdate };
+            return Error::new(kind, format!("node `{node}` returned an update that does not fit: {at}")).at(node);
+        }
+        Err(error) => error,
+    };
+    let error = match error.downcast::<Panicked>() {
+        Ok(panicked) => return Error::new(ErrorKind::Panic, format!("node `{node}` panicked: {panicked}")).at(node),
+        Err(error) => error,
+    };
+    if error.is::<Interrupted>() {
+        return Error::new(ErrorKind::Invalid, format!("node `{node}`: {error}")).at(node);
+    }
+    Error::node_failed(node, error)
+}
+
+/// A command from a graph inside, as this graph's own.
+fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxError> {
+    let update = match command.update.map(|u| u.downcast::<crate::Update<S>>()) {
+        None => crate::Update::new(),
+        Some(Ok(update)) => *update,
+        Some(Err(_)) => return Err("a command for the parent graph carries an update of another state than the parent's".into()),
+    };
+    Ok(Outcome { puts: update.puts, goto: command.goto.into(), next: None, parent: None })
+}
+
+impl<S: State> Plan<S> {
+    /// Takes over what a node returned: its writes, where it wants to go, and its static edges.
+    pub(crate) fn take_outcome(&self, node: usize, outcome: Outcome<S>, writes: &mut TaskWrites<S>) -> Result<(), End> {
+        if let Some(parent) = outcome.parent {
+            return Err(End::Parent(parent));
+        }
+        writes.puts = outcome.puts;
+        for put in &mut writes.puts {
+            S::prepare(&self.schema, &mut put.write);
+        }
+        for goto in outcome.goto {
+            self.go(goto, writes);
+        }
+        let node = &self.nodes[node];
+        match outcome.next {
+            Some(Next::End) => {}
+            Some(Next::Node(name)) => self.go(Goto::Node(name), writes),
+            None | Some(Next::Continue) => {
+                writes.signals.extend(node.edges.iter().map(|c| (*c, 0)));
+                writes.signals.extend(node.joins.iter().copied());
+            }
+        }
+        Ok(())
+    }
+
+    fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
+        match goto {
+            Goto::Send(send) => writes.sends.push(send),
+            Goto::Node(name) if name == END => {}
+            Goto::Node(name) => match self.node(&name).and_then(|n| self.wakes(n)) {
+                Some(channel) => writes.signals.push((channel, 0)),
+                None => {
+                    tracing::warn!(node = &*name, "there is no such node to go to");
+                    writes.done = true;
+                }
+            },
+        }
+    }
+
+    /// Runs the conditional edges of a node on the state with its own writes.
+    pub(crate) async fn follow_branches(
+        &self,
+        node: usize,
+        state: Arc<S>,
+        writes: &mut TaskWrites<S>,
+        step: i64,
+        stop: i64,
+    ) -> Result<(), Error> {
+        let name = &self.nodes[node].name;
+        for branch in &self.nodes[node].branches {
+            let failed = |e: BoxError| failure_of(e, name);
+            let routes = match &branch.path.run {
+                PathFn::Sync(path) => catch_unwind(AssertUnwindSafe(|| path(&state)))
+                    .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
+                    .map_err(failed)?,
+                PathFn::Async(path) => {
+                    let input = TaskInput::State(state.clone());
+                    let mut none = || unreachable!("a path has no context");
+                    let call = Call { plan: self, node, input: &input, step, stop, context: &mut none };
+                    let future = path(call);
+                    future.await.map_err(failed)?
+                }
+            };
+            self.take_routes(node, branch, routes, writes)?;
+        }
+        Ok(())
+    }
+
+    /// The same for paths that are plain functions, without waiting and without a copy of the state.
+    pub(crate) fn follow_sync_branches(&self, node: usize, state: &S, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+        let name = &self.nodes[node].name;
+        for branch in &self.nodes[node].branches {
+            let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
+            let routes = catch_unwind(AssertUnwindSafe(|| path(state)))
+                .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
+                .map_err(|e| failure_of(e, name))?;
+            self.take_routes(node, branch, routes, writes)?;
+        }
+        Ok(())
+    }
+
+    fn take_routes(
+        &self,
+        node: usize,
+        branch: &crate::plan::BranchPlan<S>,
+        routes: Routes,
+        writes: &mut TaskWrites<S>,
+    ) -> Result<(), Error> {
+        let from = &self.nodes[node].name;
+        let mut mapped = Routes::new();
+        for route in routes {
+            mapped.push(match (route, &branch.map) {
+                (Goto::Node(label), Some(map)) => match map.iter().find(|(l, _)| *l == *label) {
+                    Some((_, target)) => Goto::from(target.clone()),
+                    None => {
+                        let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
+                        let words = format!(
+                            "the conditional edge `{}` of `{from}` returned `{label}`, which its map does not have; it has {known:?}",
+                            branch.name
+                        );
+                        return Err(Error::invalid(words).at(from));
+                    }
+                },
+                (route, _) => route,
+            });
+        }
+        for route in &mapped {
+            match route {
+                Goto::Node(name) if name == START => {
+                    return Err(Error::invalid(format!("a conditional edge of `{from}` leads to `START`")).at(from));
+                }
+                Goto::Send(send) if send.node == END => {
+                    let words = format!("a conditional edge of `{from}` sends to `END`, which runs nothing");
+                    return Err(Error::new(ErrorKind::InvalidUpdate, words).at(from));
+                }
+                _ => {}
+            }
+        }
+        mapped.into_iter().for_each(|route| self.go(route, writes));
+        Ok(())
+    }
+}
+
+/// A task of the step as a job of its own.
+pub(crate) fn job_of<S: State>(
+    plan: &Arc<Plan<S>>,
+    seed: &Arc<StepSeed>,
+    state: &Arc<S>,
+    ix: usize,
+    task: &mut Task<S>,
+    id: TaskId,
+) -> Job<S> {
+    let node = &plan.nodes[task.node];
+    Job {
+        plan: plan.clone(),
+        seed: seed.clone(),
+        ix,
+        node: task.node,
+        id,
+        input: task.input.clone().expect("a task keeps its input until it runs"),
+        state: state.clone(),
+        timeout: task.timeout.or(node.timeout),
+        failure: task.failure.clone(),
+    }
+}

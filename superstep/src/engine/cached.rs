@@ -1,0 +1,95 @@
+//! Results of nodes kept in a cache.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::run::Run;
+use super::writes::TaskWrites;
+use crate::cache::CacheKey;
+use crate::error::{Error, ErrorKind};
+use crate::id::TaskId;
+use crate::node::TaskInput;
+use crate::state::{State, decode, encode};
+use crate::stream::{ShownInput};
+
+impl<S: State> Run<S> {
+    fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
+        let task = &self.tasks[ix];
+        let node = &self.plan.nodes[task.node];
+        let (Some(policy), Some(_), Some(input)) = (&node.cache, &self.shared.cache, &task.input) else { return Ok(None) };
+        let key = match &policy.key {
+            Some(key) => key(input).map_err(|e| Error::node_failed(&node.name, e))?,
+            None => self.whole_input_key(node, input)?,
+        };
+        let key = format!("{:032x}", xxh3_128(&key));
+        let namespace = vec!["superstep".to_owned(), self.plan.name.to_string(), node.name.to_string()];
+        Ok(Some(CacheKey { namespace, key }))
+    }
+
+    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Result<Vec<u8>, Error> {
+        let shown = ShownInput::Task {
+            input: std::sync::Arc::new(input.clone()),
+            present: self.live.present.clone(),
+            reads: node.reads.clone(),
+            step: self.step,
+            stop: self.stop,
+            plan: self.plan.clone(),
+            codec: self.graph.codec,
+        };
+        Ok(shown.to_json().to_string().into_bytes())
+    }
+
+    /// Gives tasks whose result is known that result.
+    pub(super) async fn use_cache(&mut self) -> Result<(), Error> {
+        let (Some(cache), Some(codec)) = (self.shared.cache.clone(), self.graph.codec) else { return Ok(()) };
+        for ix in 0..self.tasks.len() {
+            if self.tasks[ix].skip {
+                continue;
+            }
+            let Some(key) = self.cache_key(ix)? else { continue };
+            let found = cache.get(std::slice::from_ref(&key)).await.map_err(failed)?;
+            let Some(bytes) = found.into_iter().next().flatten() else { continue };
+            let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, codec, &r));
+            self.tasks[ix].writes = writes.map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))?;
+            self.tasks[ix].skip = true;
+            self.show_writes(ix, true).await;
+            self.save_writes(ix).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the result of a task that ran.
+    pub(super) async fn fill_cache(&mut self, ix: usize) -> Result<(), Error> {
+        let (Some(cache), Some(codec)) = (self.shared.cache.clone(), self.graph.codec) else { return Ok(()) };
+        let Some(key) = self.cache_key(ix)? else { return Ok(()) };
+        let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
+        let mut writes = self.tasks[ix].writes.output();
+        let record = writes.record(&self.plan, codec, TaskId::NULL, String::new())?;
+        let entries: Vec<(String, Vec<u8>, bool)> =
+            record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
+        let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
+        cache.set(vec![(key, bytes, ttl)]).await.map_err(failed)
+    }
+}
+
+fn failed(error: crate::CacheError) -> Error {
+    Error::new(ErrorKind::Store, "the cache failed").caused_by(error)
+}
+
+fn cached_writes(bytes: &Bytes) -> Result<crate::TaskRecord, String> {
+    let entries: Vec<(String, Vec<u8>, bool)> = decode(bytes).map_err(|e| e.to_string())?;
+    let writes = entries.into_iter().map(|(channel, value, overwrite)| crate::WriteRecord {
+        channel: channel.into(),
+        value: value.into(),
+        overwrite,
+    });
+    Ok(crate::TaskRecord {
+        task: TaskId::NULL,
+        path: String::new(),
+        writes: writes.collect(),
+        error: None,
+        handled: false,
+        interrupts: None,
+        resume: None,
+    })
+}

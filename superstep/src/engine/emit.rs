@@ -1,0 +1,220 @@
+//! What a run shows: built only if someone asked for it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::inspect::task_snapshot;
+use super::run::Run;
+use crate::context::lock;
+use crate::error::Error;
+use crate::node::Interrupt;
+use crate::snapshot::{CheckpointRef, StateSnapshot};
+use crate::state::{Put, State};
+use crate::stream::{
+    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, Sink, TaskEnd,
+    TaskStart, Values,
+};
+
+impl<S: State> Run<S> {
+    /// Where this graph's events go, if anywhere.
+    pub(super) fn sink(&self) -> Option<&Sink> {
+        self.shared.sink.as_ref().filter(|s| !self.config.nested || s.subgraphs)
+    }
+
+    fn wants(&self, mode: Mode) -> bool {
+        self.sink().is_some_and(|s| s.wants(mode))
+    }
+
+    fn event_namespace(&self) -> Vec<String> {
+        if self.config.namespace.is_empty() {
+            return Vec::new();
+        }
+        self.config.namespace.split('|').map(str::to_owned).collect()
+    }
+
+    async fn send(&self, mode: Mode, data: EventData<S>) {
+        if let Some(sink) = self.sink() {
+            sink.send(RawEvent { namespace: self.event_namespace(), mode, data: Box::new(data) }).await;
+        }
+    }
+
+    /// A task or checkpoint event, also as a debug event.
+    async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData<S>) {
+        if self.wants(mode) {
+            self.send(mode, make()).await;
+        }
+        if self.wants(Mode::Debug) {
+            let debug = DebugEvent { step, at: SystemTime::now(), event: Box::new(make()) };
+            self.send(Mode::Debug, EventData::Debug(debug)).await;
+        }
+    }
+
+    /// The state as it is now.
+    pub(super) async fn show_values(&mut self, _changed: bool, interrupts: &[Interrupt]) {
+        self.shown = true;
+        if !self.plan.transient.is_empty() || !self.plan.custom.is_empty() || !interrupts.is_empty() {
+            self.last_shown = Some(self.values(interrupts.to_vec()));
+        } else if self.last_shown.is_some() {
+            self.last_shown = None;
+        }
+        if self.wants(Mode::Values) {
+            self.send(Mode::Values, EventData::Values(self.values(interrupts.to_vec()))).await;
+        }
+    }
+
+    pub(super) async fn show_checkpoint(&mut self) {
+        let wanted = self.wants(Mode::Checkpoints) || self.wants(Mode::Debug);
+        if !wanted || self.saver.is_none() {
+            return;
+        }
+        for ix in 0..self.tasks.len() {
+            self.task_id(ix);
+        }
+        let snapshot = self.checkpoint_snapshot();
+        let make = || EventData::Checkpoint(CheckpointEvent { snapshot: snapshot.clone() });
+        self.send_with_debug(Mode::Checkpoints, self.step - 1, make).await;
+    }
+
+    fn checkpoint_snapshot(&self) -> StateSnapshot<S> {
+        let thread = self.saver.as_ref().map(|s| s.thread.to_string()).unwrap_or_default();
+        let at = |id| CheckpointRef {
+            thread: thread.clone(),
+            namespace: self.config.namespace.clone(),
+            id,
+            parents: (*self.config.ancestors).clone(),
+        };
+        let values = Values { fields: self.plan.shown.clone(), ..self.values(Vec::new()) };
+        StateSnapshot {
+            state: self.live.state.clone(),
+            next: self.tasks.iter().map(|t| self.plan.nodes[t.node].name.to_string()).collect(),
+            checkpoint: self.checkpoint.map(at),
+            parent: if self.checkpoint == self.saved { self.previous.map(at) } else { self.saved.map(at) },
+            source: self.source,
+            step: Some(self.step - 1),
+            created_at: None,
+            metadata: (*self.shared.metadata).clone(),
+            tasks: self.tasks.iter().map(|t| self.shown_task(t)).collect(),
+            interrupts: Vec::new(),
+            values,
+        }
+    }
+
+    fn shown_task(&self, task: &super::tasks::Task<S>) -> crate::snapshot::TaskSnapshot<S> {
+        let known = task.id.and_then(|id| self.pending.of(id));
+        task_snapshot(&self.plan, self.graph.codec, task, known, &self.config.output, false, None)
+    }
+
+    pub(super) async fn show_task_starts(&mut self) {
+        if !(self.wants(Mode::Tasks) || self.wants(Mode::Debug)) {
+            return;
+        }
+        for ix in 0..self.tasks.len() {
+            if self.plan.nodes[self.tasks[ix].node].hidden {
+                continue;
+            }
+            let id = self.task_id(ix);
+            let start = self.task_start(ix, id);
+            self.send_with_debug(Mode::Tasks, self.step, || EventData::TaskStart(start.clone())).await;
+        }
+    }
+
+    fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<S> {
+        let task = &self.tasks[ix];
+        let node = &self.plan.nodes[task.node];
+        let input = match (&task.input, &self.live.start) {
+            (_, Some(super::live::Start::Value(value))) if node.returns => ShownInput::Value(value.clone()),
+            (Some(input), _) => ShownInput::Task {
+                input: Arc::new(input.clone()),
+                present: self.live.present.clone(),
+                reads: node.reads.clone(),
+                step: self.step,
+                stop: self.stop,
+                plan: self.plan.clone(),
+                codec: self.graph.codec,
+            },
+            (None, _) => ShownInput::Value(serde_json::Value::Null),
+        };
+        let triggers = match task.path {
+            super::tasks::TaskPath::Pull => node.trigger_names.clone(),
+            _ => vec!["__pregel_push".to_owned()],
+        };
+        TaskStart { id, name: node.name.to_string(), triggers, metadata: node.metadata.clone(), input }
+    }
+
+    fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites<S> {
+        let writes = &self.tasks[ix].writes;
+        let puts: Vec<Put<S::Write>> = if writes.puts.is_empty() { writes.kept.clone() } else { writes.puts.to_vec() };
+        ShownWrites { puts, fields, returned: writes.returned.clone(), plan: self.plan.clone(), codec: self.graph.codec }
+    }
+
+    /// What a task wrote, asked or failed with; `known` if it did not run for it now.
+    pub(super) async fn show_writes(&mut self, ix: usize, known: bool) {
+        let node = &self.plan.nodes[self.tasks[ix].node];
+        if node.hidden {
+            return;
+        }
+        let name = node.name.to_string();
+        let asked = self.tasks[ix].writes.interrupts.clone();
+        if let Some(interrupts) = &asked {
+            if self.wants(Mode::Updates) {
+                self.send(Mode::Updates, EventData::Interrupts(interrupts.clone())).await;
+            }
+            self.show_values(false, interrupts).await;
+        } else {
+            let writes = &self.tasks[ix].writes;
+            // A task that failed before it wrote anything has no update to show.
+            let nothing_but_error = writes.error.is_some() && !writes.has_output() && writes.kept.is_empty() && writes.resume.is_none();
+            if !nothing_but_error {
+                self.show_messages(ix, known).await;
+                if self.wants(Mode::Updates) {
+                    let writes = self.shown_writes(ix, self.config.output.clone());
+                    self.send(Mode::Updates, EventData::Updates(NodeUpdate { node: name.clone(), cached: known, writes })).await;
+                }
+            }
+        }
+        if !known && (self.wants(Mode::Tasks) || self.wants(Mode::Debug)) {
+            let id = self.task_id(ix);
+            let end = TaskEnd {
+                id,
+                name,
+                error: self.tasks[ix].writes.error.as_deref().map(str::to_owned),
+                interrupts: asked.unwrap_or_default(),
+                writes: self.shown_writes(ix, self.plan.shown.clone()),
+            };
+            self.send_with_debug(Mode::Tasks, self.step, || EventData::TaskEnd(end.clone())).await;
+        }
+    }
+
+    /// The chat messages among what a task wrote that nobody has seen yet.
+    async fn show_messages(&mut self, ix: usize, known: bool) {
+        if known || !self.wants(Mode::Messages) {
+            return;
+        }
+        self.note_message_ids();
+        let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
+        let writes = self.shown_writes(ix, self.plan.shown.clone());
+        for message in writes.puts.iter().flat_map(|p| S::messages(&p.write)) {
+            let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
+            if new && !crate::state::MessageLike::is_removal(&message) {
+                let data = MessageEvent { message, node: node.clone(), step: self.step };
+                self.send(Mode::Messages, EventData::Message(data)).await;
+            }
+        }
+    }
+
+    /// The last things shown by a run that pauses: what finished beside the question, and the stop itself.
+    pub(super) async fn show_pause(&mut self, interrupts: &[Interrupt]) -> Result<(), Error> {
+        let wrote = !self.pending.is_empty() && self.tasks.iter().any(|t| t.writes.is_finished());
+        if wrote {
+            let written = self.wrote_output();
+            let updated = self.apply_tasks()?;
+            if written && self.touches_output(&updated) {
+                self.show_values(true, &[]).await;
+            }
+        }
+        if interrupts.is_empty() && self.wants(Mode::Updates) {
+            self.send(Mode::Updates, EventData::Interrupts(Vec::new())).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,384 @@
+//! Runs the tasks of a step: the only place where user code runs.
+//!
+//! A step with one plain task is polled in place. With several, each is polled once in task
+//! order, and only those still pending are spawned: most tasks end there, their events come in
+//! task order, and what really waits or works uses every core.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::sync::mpsc;
+
+use super::apply::put_early;
+use super::attempt::{AbortOnDrop, Crash, End, Finished, Watched, call_node, job_of, settle, with_answers};
+use super::run::{Ended, Run, StepSeed};
+use super::tasks::TaskPath;
+use super::writes::TaskWrites;
+use crate::checkpoint::Durability;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind};
+use crate::graph::PathFn;
+use crate::node::{Call, Interrupt, NodeError, ParentCommand, TaskInput};
+use crate::state::State;
+
+type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
+
+/// What went out of the ordinary in a step.
+#[derive(Default)]
+struct Trouble {
+    failed: Option<Error>,
+    bad_answer: Option<Error>,
+    parent: Option<ParentCommand>,
+    interrupts: Vec<Interrupt>,
+    interrupted: bool,
+}
+
+impl<S: State> Run<S> {
+    /// Runs the tasks that have not run yet, and commits each as it finishes.
+    pub(super) async fn execute(&mut self) -> Result<Ended, Error> {
+        if let [task] = self.tasks.as_slice()
+            && !task.skip
+            && self.plan.nodes[task.node].hidden
+        {
+            return self.run_start().await;
+        }
+        if self.runs_in_place() {
+            return self.run_in_place().await;
+        }
+        self.use_cache().await?;
+        let limit = self.plan.step_timeout;
+        match limit {
+            None => self.run_many().await,
+            Some(limit) => match tokio::time::timeout(limit, self.run_many()).await {
+                Ok(ended) => ended,
+                Err(_) => Err(Error::new(ErrorKind::Timeout, format!("step {} exceeded its timeout of {limit:?}", self.step))),
+            },
+        }
+    }
+
+    /// The start node: it writes the input.
+    async fn run_start(&mut self) -> Result<Ended, Error> {
+        let mut outcome = crate::node::Outcome::none();
+        if let Some(super::live::Start::Writes { puts, goto }) = self.live.start.clone() {
+            let fields = match &self.plan.input {
+                crate::plan::InputMode::Start { fields } => fields.as_deref(),
+                _ => None,
+            };
+            let allowed = |w: &S::Write| {
+                S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
+            };
+            outcome.puts = puts.into_iter().filter(|p| allowed(&p.write)).collect();
+            outcome.goto = goto.into();
+        }
+        let mut writes = TaskWrites::default();
+        let node = self.tasks[0].node;
+        let end = match self.plan.take_outcome(node, outcome, &mut writes) {
+            Err(end) => end,
+            Ok(()) if self.plan.nodes[node].branches.is_empty() => End::Done,
+            Ok(()) => {
+                let state = super::attempt::local_state(&self.plan, &self.live.state, &writes.puts)?;
+                let plan = self.plan.clone();
+                match plan.follow_branches(node, state, &mut writes, self.step, self.stop).await {
+                    Ok(()) => End::Done,
+                    Err(error) => End::Failed(error),
+                }
+            }
+        };
+        let mut trouble = Trouble::default();
+        self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
+        trouble.into_end()
+    }
+
+    fn runs_in_place(&self) -> bool {
+        let [task] = self.tasks.as_slice() else { return false };
+        !task.skip
+            && task.timeout.is_none()
+            && self.plan.nodes[task.node].is_plain()
+            && self.plan.step_timeout.is_none()
+            && self.shared.permits.is_none()
+            && task.failure.is_none()
+    }
+
+    /// The only task of a step, polled where we are.
+    async fn run_in_place(&mut self) -> Result<Ended, Error> {
+        let node_ix = self.tasks[0].node;
+        let (plan, shared) = (self.plan.clone(), self.shared.clone());
+        let node = &plan.nodes[node_ix];
+        let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
+        let mut context: Option<Context> = None;
+        let future = {
+            let _entered = span.enter();
+            let input = self.take_state_input(node);
+            let mut make = || {
+                context.get_or_insert_with(|| {
+                    let id = self.task_id(0);
+                    self.seed().context(&node.name, id, None, None)
+                });
+                context.clone().expect("the line above made it")
+            };
+            let (step, stop) = (self.step, self.stop);
+            call_node(&plan, Call { plan: &plan, node: node_ix, input: &input, step, stop, context: &mut make })
+        };
+        let result = Watched { future, span, cancel: None, token: &shared.cancel }.await;
+        if let Err(Crash::Cancelled) = &result {
+            return self.cancelled(&[0]).await;
+        }
+        let mut writes = with_answers(TaskWrites::default(), context.as_ref());
+        let end = match settle(result, context.as_ref(), &node.name) {
+            Ok(outcome) => match plan.take_outcome(node_ix, outcome, &mut writes) {
+                Ok(()) if node.branches.is_empty() => End::Done,
+                Ok(()) => self.branch_in_place(node_ix, &mut writes).await,
+                Err(end) => end,
+            },
+            Err(end) => end,
+        };
+        drop(context);
+        let mut trouble = Trouble::default();
+        self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
+        trouble.into_end()
+    }
+
+    /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
+    fn take_state_input(&mut self, node: &crate::plan::NodePlan<S>) -> TaskInput<S> {
+        let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
+        if node.handler.is_some() {
+            self.tasks[0].input = Some(input.clone());
+        }
+        input
+    }
+
+    /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
+    /// state itself is what they read: it is changed first, unless it may have to be as it was.
+    async fn branch_in_place(&mut self, node: usize, writes: &mut TaskWrites<S>) -> End {
+        let plan = self.plan.clone();
+        let in_place = plan.custom.is_empty()
+            && plan.transient.is_empty()
+            && plan.nodes[node].branches.iter().all(|b| matches!(b.path.run, PathFn::Sync(_)))
+            && !self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        if in_place {
+            if let Err(error) = self.keep_for_others(writes) {
+                return End::Failed(error);
+            }
+            return match put_early(&plan, &mut self.live, writes) {
+                Ok(updated) => {
+                    self.early = Some(updated);
+                    match plan.follow_sync_branches(node, &self.live.state, writes) {
+                        Ok(()) => End::Done,
+                        Err(error) => End::Failed(error),
+                    }
+                }
+                Err(error) => End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+            };
+        }
+        let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
+            Ok(state) => state,
+            Err(error) => return End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+        };
+        match plan.follow_branches(node, state, writes, self.step, self.stop).await {
+            Ok(()) => End::Done,
+            Err(error) => End::Failed(error),
+        }
+    }
+
+    /// Keeps what is saved and shown of writes that are merged ahead.
+    fn keep_for_others(&self, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+        if let Some(saver) = &self.saver {
+            writes.encode(&self.plan, saver.codec)?;
+        }
+        if self.sink().is_some() {
+            writes.kept = writes.puts.to_vec();
+        }
+        Ok(())
+    }
+
+    async fn run_many(&mut self) -> Result<Ended, Error> {
+        let seed = Arc::new(self.seed());
+        let todo: Vec<usize> = (0..self.tasks.len()).filter(|ix| !self.tasks[*ix].skip).collect();
+        let (sender, mut finished) = mpsc::unbounded_channel();
+        let mut spawned: Vec<Option<AbortOnDrop<()>>> = Vec::new();
+        let mut trouble = Trouble::default();
+        let mut ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
+        let mut open: Vec<usize> = todo;
+        loop {
+            let batch: Vec<Finished<S>> = if ready.is_empty() {
+                match self.next_finished(&mut finished).await {
+                    Some(one) => vec![one],
+                    None => return self.cancelled(&open).await,
+                }
+            } else {
+                std::mem::take(&mut ready)
+            };
+            let mut handlers = Vec::new();
+            for done in batch {
+                open.retain(|ix| *ix != done.ix);
+                handlers.extend(self.commit(done, &mut trouble).await?);
+            }
+            if trouble.failed.is_some() {
+                break;
+            }
+            if !handlers.is_empty() {
+                let todo: Vec<usize> = handlers.into_iter().filter(|ix| !self.tasks[*ix].skip).collect();
+                open.extend(&todo);
+                ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
+            }
+            if open.is_empty() {
+                break;
+            }
+        }
+        drop(spawned);
+        for ix in open {
+            self.note_cancelled(ix).await?;
+        }
+        trouble.into_end()
+    }
+
+    async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Finished<S>>) -> Option<Finished<S>> {
+        let cancelled = self.shared.cancel.cancelled();
+        let mut cancelled = std::pin::pin!(cancelled);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(done) = finished.poll_recv(cx) {
+                return Poll::Ready(done);
+            }
+            cancelled.as_mut().poll(cx).map(|()| None)
+        })
+        .await
+    }
+
+    /// Polls each task once, in order; those that are not done go on by themselves.
+    async fn poll_once(
+        &mut self,
+        seed: &Arc<StepSeed>,
+        todo: &[usize],
+        sender: &mpsc::UnboundedSender<Finished<S>>,
+        spawned: &mut Vec<Option<AbortOnDrop<()>>>,
+    ) -> Vec<Finished<S>> {
+        let mut ready = Vec::new();
+        let mut waiting: Vec<Running<S>> = Vec::new();
+        for &ix in todo {
+            let id = self.task_id(ix);
+            let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+            let mut running: Running<S> = Box::pin(job.run());
+            match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
+                Poll::Ready(done) => ready.push(done),
+                Poll::Pending => waiting.push(running),
+            }
+        }
+        for running in waiting {
+            let sender = sender.clone();
+            spawned.push(Some(AbortOnDrop::spawn(async move {
+                let done = running.await;
+                // The step may have ended with an error meanwhile; then nobody waits.
+                let _gone = sender.send(done);
+            })));
+        }
+        ready
+    }
+
+    /// Saves and shows what became of a task; gives the tasks that handle its failure.
+    async fn commit(&mut self, done: Finished<S>, trouble: &mut Trouble) -> Result<Option<usize>, Error> {
+        let Finished { ix, mut writes, end } = done;
+        match end {
+            End::Done => {
+                if !writes.has_output() && self.early.is_none() {
+                    writes.done = true;
+                }
+                self.tasks[ix].writes = writes;
+                self.finish_task(ix).await?;
+                self.fill_cache(ix).await?;
+            }
+            End::Interrupted(interrupts) => {
+                trouble.interrupted = true;
+                if !interrupts.is_empty() {
+                    trouble.interrupts.extend(interrupts.iter().cloned());
+                    let asked = TaskWrites { interrupts: Some(interrupts), resume: writes.resume, ..TaskWrites::default() };
+                    self.tasks[ix].writes = asked;
+                    self.finish_task(ix).await?;
+                    self.tasks[ix].writes = TaskWrites::default();
+                }
+            }
+            End::Parent(command) => trouble.parent = Some(command),
+            End::BadAnswer(error) => trouble.bad_answer = Some(error),
+            End::Failed(error) => return self.commit_failure(ix, writes, error, trouble).await,
+        }
+        Ok(None)
+    }
+
+    async fn commit_failure(
+        &mut self,
+        ix: usize,
+        mut writes: TaskWrites<S>,
+        error: Error,
+        trouble: &mut Trouble,
+    ) -> Result<Option<usize>, Error> {
+        let node = &self.plan.nodes[self.tasks[ix].node];
+        let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
+        writes.error = Some(error_text(&error).into());
+        writes.handled = handled;
+        self.tasks[ix].writes = writes;
+        self.finish_task(ix).await?;
+        if !handled {
+            trouble.failed.get_or_insert(error);
+            return Ok(None);
+        }
+        let failed = &mut self.tasks[ix].writes;
+        *failed = TaskWrites { error: failed.error.take(), handled: true, ..TaskWrites::default() };
+        let message = failed.error.clone().unwrap_or_default();
+        let failure = NodeError { node: name, message, error: Some(Arc::new(error)) };
+        Ok(self.add_handler(ix, failure))
+    }
+
+    async fn finish_task(&mut self, ix: usize) -> Result<(), Error> {
+        if self.shared.durability == Durability::Async {
+            self.show_writes(ix, false).await;
+            self.save_writes(ix).await
+        } else {
+            // What is shown must be saved already.
+            self.save_writes(ix).await?;
+            self.show_writes(ix, false).await;
+            Ok(())
+        }
+    }
+
+    /// A task that was stopped because another failed, or because the run was cancelled.
+    async fn note_cancelled(&mut self, ix: usize) -> Result<(), Error> {
+        self.tasks[ix].writes = TaskWrites { error: Some("cancelled".into()), ..TaskWrites::default() };
+        self.finish_task(ix).await
+    }
+
+    async fn cancelled(&mut self, open: &[usize]) -> Result<Ended, Error> {
+        for ix in open {
+            self.note_cancelled(*ix).await?;
+        }
+        Err(Error::cancelled())
+    }
+
+    /// Whether any task's handler is among the tasks.
+    pub(super) fn is_handler(&self, ix: usize) -> bool {
+        matches!(self.tasks[ix].path, TaskPath::Handler { .. })
+    }
+}
+
+/// A failure as it is kept in the record of a task.
+fn error_text(error: &Error) -> String {
+    match (error.kind(), std::error::Error::source(error)) {
+        (ErrorKind::Node, Some(source)) => source.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+impl Trouble {
+    fn into_end(self) -> Result<Ended, Error> {
+        if let Some(error) = self.failed.or(self.bad_answer) {
+            return Err(error);
+        }
+        if let Some(parent) = self.parent {
+            return Ok(Ended::Parent(parent));
+        }
+        if self.interrupted {
+            return Ok(Ended::Paused(self.interrupts));
+        }
+        Ok(Ended::Done)
+    }
+}

@@ -1,0 +1,184 @@
+//! Looking at a checkpoint: its values, what runs next, and what tasks did so far.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::apply::{Applied, apply};
+use super::live::Bits;
+use super::save::{Loaded, Saver};
+use super::tasks::{self, Task, TaskPath};
+use super::writes::TaskWrites;
+use crate::checkpoint::{Codec, SavedCheckpoint};
+use crate::error::Error;
+use crate::graph::CompiledStateGraph;
+use crate::plan::{Fields, Plan};
+use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
+use crate::state::State;
+use crate::stream::{ShownWrites, Values};
+
+/// A task as a snapshot shows it. `live`: only questions that still wait.
+pub(super) fn task_snapshot<S: State>(
+    plan: &Arc<Plan<S>>,
+    codec: Option<&'static Codec<S>>,
+    task: &Task<S>,
+    known: Option<&TaskWrites<S>>,
+    fields: &Fields,
+    live: bool,
+    state: Option<SubgraphState>,
+) -> TaskSnapshot<S> {
+    let finished = known.filter(|k| k.is_finished());
+    let interrupts = match known {
+        None => Vec::new(),
+        Some(k) if live => k.open_questions().to_vec(),
+        Some(k) => k.interrupts.clone().unwrap_or_default(),
+    };
+    TaskSnapshot {
+        id: task.id.unwrap_or(crate::TaskId(0)),
+        name: plan.nodes[task.node].name.to_string(),
+        error: known.and_then(|k| k.error.as_deref().map(str::to_owned)),
+        interrupts,
+        state,
+        result: finished.map(|k| ShownWrites {
+            puts: k.puts.to_vec(),
+            fields: fields.clone(),
+            returned: k.returned.clone(),
+            plan: plan.clone(),
+            codec,
+        }),
+    }
+}
+
+/// How a snapshot is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Looking {
+    /// As it is now: what finished tasks wrote is in the values, and they are not next any more.
+    pub(crate) live: bool,
+    /// With the states of subgraphs.
+    pub(crate) deep: bool,
+}
+
+/// The snapshot of a saved checkpoint; of an empty thread if there is none.
+pub(crate) async fn snapshot_of<S: State>(
+    graph: &CompiledStateGraph<S>,
+    saver: &Saver<S>,
+    saved: Option<SavedCheckpoint>,
+    looking: Looking,
+) -> Result<StateSnapshot<S>, Error> {
+    let plan = &graph.plan;
+    let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
+    let Loaded { record, mut live, pending } = saver.decode(plan, saved)?;
+    live.journal = None;
+    let step = record.step + 1;
+    let mut tasks = tasks::next_tasks(plan, &live, None);
+    for ix in 0..tasks.len() {
+        tasks[ix].id = Some(tasks::task_id(plan, record.id, &saver.namespace, step, &tasks[ix], None));
+    }
+    let states = subgraph_states(graph, saver, &tasks, looking.deep).await?;
+    if pending.null.has_output() {
+        let batch = SmallVec::from_iter([Applied::by_caller(pending.null.output())]);
+        apply(plan, &mut live, None, batch, None)?;
+    }
+    let snapshots = tasks.iter().zip(states).map(|(task, state)| {
+        let known = task.id.and_then(|id| pending.of(id));
+        task_snapshot(plan, graph.codec, task, known, &plan.shown, looking.live, state)
+    });
+    let snapshots: Vec<_> = snapshots.collect();
+    let mut next: Vec<String> = tasks.iter().map(|t| plan.nodes[t.node].name.to_string()).collect();
+    if looking.live {
+        let finished = |t: &Task<S>| t.id.and_then(|id| pending.of(id)).is_some_and(TaskWrites::is_finished);
+        next = tasks.iter().filter(|t| !finished(t)).map(|t| plan.nodes[t.node].name.to_string()).collect();
+        apply_finished(plan, &mut live, tasks, &pending)?;
+    }
+    let at = |id| CheckpointRef {
+        thread: saver.thread.to_string(),
+        namespace: saver.namespace.clone(),
+        id,
+        parents: (*record.parents).clone(),
+    };
+    Ok(StateSnapshot {
+        state: live.state.clone(),
+        next,
+        checkpoint: Some(at(record.id)),
+        parent: record.parent.map(at),
+        source: Some(record.source),
+        step: Some(record.step),
+        created_at: Some(record.created_at),
+        metadata: (*record.metadata).clone(),
+        interrupts: snapshots.iter().flat_map(|t| t.interrupts.iter().cloned()).collect(),
+        tasks: snapshots,
+        values: values_of(graph, live.state, live.present),
+    })
+}
+
+/// Puts what finished tasks wrote into the values.
+fn apply_finished<S: State>(
+    plan: &Plan<S>,
+    live: &mut super::live::Live<S>,
+    tasks: Vec<Task<S>>,
+    pending: &super::save::Pending<S>,
+) -> Result<(), Error> {
+    let mut done: Vec<(String, Applied<S>)> = Vec::new();
+    for ix in 0..tasks.len() {
+        let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
+        let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
+        let applied = Applied { woken, ends_step: true, writes: known.output() };
+        done.push((tasks::path_text(plan, &tasks, ix), applied));
+    }
+    if !done.is_empty() {
+        done.sort_by(|a, b| a.0.cmp(&b.0));
+        apply(plan, live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
+    }
+    Ok(())
+}
+
+async fn subgraph_states<S: State>(
+    graph: &CompiledStateGraph<S>,
+    saver: &Saver<S>,
+    tasks: &[Task<S>],
+    deep: bool,
+) -> Result<Vec<Option<SubgraphState>>, Error> {
+    let mut states = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let node = &graph.plan.nodes[task.node];
+        let Some(subgraph) = node.run.subgraph.clone().or_else(|| node.inside.clone()) else {
+            states.push(None);
+            continue;
+        };
+        let namespace = tasks::task_namespace(&saver.namespace, &node.name, task.id.expect("ids were given above"));
+        let snapshot = match deep {
+            true => subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone()).await?,
+            false => None,
+        };
+        states.push(Some(SubgraphState { namespace, snapshot }));
+    }
+    Ok(states)
+}
+
+fn values_of<S: State>(graph: &CompiledStateGraph<S>, state: Arc<S>, present: Bits) -> Values<S> {
+    Values {
+        state,
+        interrupts: Vec::new(),
+        present,
+        fields: graph.plan.shown.clone(),
+        plan: graph.plan.clone(),
+        codec: graph.codec,
+    }
+}
+
+fn empty_snapshot<S: State>(graph: &CompiledStateGraph<S>) -> StateSnapshot<S> {
+    let state = Arc::new(S::empty(&graph.plan.schema));
+    StateSnapshot {
+        values: Values { fields: Fields::Many(Vec::new()), ..values_of(graph, state.clone(), Bits::default()) },
+        state,
+        next: Vec::new(),
+        checkpoint: None,
+        parent: None,
+        source: None,
+        step: None,
+        created_at: None,
+        metadata: std::collections::BTreeMap::new(),
+        tasks: Vec::new(),
+        interrupts: Vec::new(),
+    }
+}

@@ -1,0 +1,129 @@
+//! The live state of a run: values, triggers and versions.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::node::{Goto, Send};
+use crate::plan::{ControlKind, Plan};
+use crate::state::{Put, Scratch, State};
+
+/// A set of small numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Bits(smallvec::SmallVec<[u64; 2]>);
+
+impl Bits {
+    pub(crate) fn has(&self, bit: usize) -> bool {
+        self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    pub(crate) fn set(&mut self, bit: usize) {
+        if self.0.len() <= bit / 64 {
+            self.0.resize(bit / 64 + 1, 0);
+        }
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    pub(crate) fn unset(&mut self, bit: usize) {
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word &= !(1 << (bit % 64));
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What a trigger of the graph's own holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Signal {
+    /// A value was written.
+    pub(crate) set: bool,
+    /// A deferred trigger is open.
+    pub(crate) finished: bool,
+    /// The members of a join that have written.
+    pub(crate) members: Bits,
+}
+
+impl Signal {
+    pub(crate) fn available(&self, kind: &ControlKind) -> bool {
+        match kind {
+            ControlKind::Start | ControlKind::Branch => self.set,
+            ControlKind::BranchDeferred => self.set && self.finished,
+            ControlKind::Join { members } => self.members.count() == members.len(),
+            ControlKind::JoinDeferred { members } => self.finished && self.members.count() == members.len(),
+        }
+    }
+}
+
+/// The input of a run, until the start node has taken it.
+#[derive(Clone)]
+pub(crate) enum Start<S: State> {
+    Writes { puts: Vec<Put<S::Write>>, goto: Vec<Goto> },
+    Value(Value),
+}
+
+pub(crate) struct Live<S: State> {
+    pub(crate) state: Arc<S>,
+    /// The fields that have a value.
+    pub(crate) present: Bits,
+    pub(crate) signals: Vec<Signal>,
+    /// Triggers that are open for one step.
+    pub(crate) open: Vec<usize>,
+    pub(crate) start: Option<Start<S>>,
+    pub(crate) sends: Vec<Send>,
+    /// The step in which each channel changed last; one number for all changes of a step.
+    pub(crate) versions: Vec<u64>,
+    pub(crate) max_version: u64,
+    /// For each node, the versions of its triggers that it has run on.
+    pub(crate) seen: Vec<u64>,
+    /// The newest version when the run was resumed last: what stops hold against.
+    pub(crate) stop_seen: u64,
+    /// The channels that the last step updated; `None` if that is not known.
+    pub(crate) updated: Option<Vec<usize>>,
+    pub(crate) scratch: Vec<Scratch>,
+    /// Fields changed since the last checkpoint, if anyone saves them.
+    pub(crate) journal: Option<super::save::Journal>,
+}
+
+impl<S: State> Live<S> {
+    /// Before anything was written.
+    pub(crate) fn empty(plan: &Plan<S>) -> Self {
+        let mut present = Bits::default();
+        plan.initial.iter().for_each(|f| present.set(*f));
+        Self {
+            state: Arc::new(S::empty(&plan.schema)),
+            present,
+            signals: vec![Signal::default(); plan.control.len()],
+            open: Vec::new(),
+            start: None,
+            sends: Vec::new(),
+            versions: vec![0; plan.triggered.len()],
+            max_version: 0,
+            seen: vec![0; plan.seen_len],
+            stop_seen: 0,
+            updated: None,
+            scratch: Vec::new(),
+            journal: None,
+        }
+    }
+
+    pub(crate) fn available(&self, plan: &Plan<S>, channel: usize) -> bool {
+        match plan.control.get(channel) {
+            Some(control) => self.signals[channel].available(&control.kind),
+            None => self.present.has(channel - plan.control.len()),
+        }
+    }
+
+    /// Whether a node has something new to run on.
+    pub(crate) fn triggers(&self, plan: &Plan<S>, node: usize) -> bool {
+        let at = plan.seen_at[node];
+        let triggers = plan.nodes[node].triggers.iter().enumerate();
+        triggers.into_iter().any(|(i, c)| self.available(plan, *c) && self.versions[*c] > self.seen[at + i])
+    }
+}

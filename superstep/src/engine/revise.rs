@@ -1,0 +1,271 @@
+//! Changing a thread by hand: an update as if a node had made it, a copy, an end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::apply::{Applied, apply};
+use super::live::{Live, Start};
+use super::run::RunInput;
+use super::save::{Header, Journal, Loaded, Pending, Saver};
+use super::tasks::{self, Task, TaskPath};
+use super::writes::TaskWrites;
+use crate::checkpoint::{CheckpointRecord, Source};
+use crate::error::{Error, ErrorKind};
+use crate::graph::CompiledStateGraph;
+use crate::id::{CheckpointId, TaskId};
+use crate::node::Outcome;
+use crate::plan::{InputMode, Plan};
+use crate::state::{Put, State};
+
+/// One change of a thread.
+pub(crate) enum Revision<S: State> {
+    /// As if these nodes had returned these updates, in one step. `None` finds the node itself.
+    AsNodes(Vec<(Option<String>, Outcome<S>, Option<TaskId>)>),
+    /// As a new input, without running it.
+    AsInput(RunInput<S>),
+    /// Drops what is left to do.
+    End,
+    /// A copy beside the checkpoint, and updates to put into it at once.
+    Copy(Vec<(String, Outcome<S>)>),
+}
+
+/// Applies a change to a checkpoint (the latest, unless one is named) and saves the result.
+pub(crate) async fn revise<S: State>(
+    graph: &CompiledStateGraph<S>,
+    saver: &mut Saver<S>,
+    checkpoint: Option<CheckpointId>,
+    revision: Revision<S>,
+) -> Result<CheckpointId, Error> {
+    let loaded = saver.load(&graph.plan, checkpoint).await?;
+    if let (None, Some(id)) = (&loaded, checkpoint) {
+        return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
+    }
+    let mut reviser = Reviser::new(graph, saver, loaded);
+    let result = match revision {
+        Revision::AsNodes(updates) => {
+            let addressed = checkpoint.is_some();
+            reviser.as_nodes(updates, addressed).await
+        }
+        Revision::AsInput(input) => reviser.as_input(input).await,
+        Revision::End => reviser.end().await,
+        Revision::Copy(updates) => {
+            let id = reviser.copy().await?;
+            if updates.is_empty() {
+                Ok(id)
+            } else {
+                let base_step = reviser.step;
+                let loaded = saver.load(&graph.plan, Some(id)).await?;
+                let mut reviser = Reviser::new(graph, saver, loaded);
+                // The ids of the copy's tasks are those of the step after it.
+                reviser.task_step = base_step + 2;
+                let updates = updates.into_iter().map(|(node, outcome)| (Some(node), outcome, None)).collect();
+                reviser.as_nodes(grouped(updates), true).await
+            }
+        }
+    };
+    saver.flush().await?;
+    result
+}
+
+type NodeUpdates<S> = Vec<(Option<String>, Outcome<S>, Option<TaskId>)>;
+
+/// Updates of one node stand together, nodes in order of their first update.
+fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
+    let mut groups: Vec<(Option<String>, NodeUpdates<S>)> = Vec::new();
+    for update in updates {
+        match groups.iter_mut().find(|(node, _)| *node == update.0) {
+            Some((_, group)) => group.push(update),
+            None => groups.push((update.0.clone(), vec![update])),
+        }
+    }
+    groups.into_iter().flat_map(|(_, group)| group).collect()
+}
+
+struct Reviser<'a, S: State> {
+    plan: &'a Arc<Plan<S>>,
+    saver: &'a mut Saver<S>,
+    record: Option<CheckpointRecord>,
+    live: Live<S>,
+    pending: Pending<S>,
+    /// The step of the checkpoint; -1 if there is none.
+    step: i64,
+    task_step: i64,
+}
+
+impl<'a, S: State> Reviser<'a, S> {
+    fn new(graph: &'a CompiledStateGraph<S>, saver: &'a mut Saver<S>, loaded: Option<Loaded<S>>) -> Self {
+        let plan = &graph.plan;
+        let (record, live, pending) = match loaded {
+            Some(Loaded { record, live, pending }) => (Some(record), live, pending),
+            None => {
+                let mut live = Live::empty(plan);
+                live.journal = Some(Journal::default());
+                (None, live, Pending::default())
+            }
+        };
+        let step = record.as_ref().map_or(-1, |r| r.step);
+        Self { plan, saver, record, live, pending, step, task_step: step + 1 }
+    }
+
+    /// The tasks of the checkpoint, with their ids.
+    fn tasks(&self) -> Vec<Task<S>> {
+        let Some(record) = &self.record else { return Vec::new() };
+        let mut tasks = tasks::next_tasks(self.plan, &self.live, None);
+        for ix in 0..tasks.len() {
+            let id = tasks::task_id(self.plan, record.id, &self.saver.namespace, self.task_step, &tasks[ix], None);
+            tasks[ix].id = Some(id);
+        }
+        tasks
+    }
+
+    async fn save(&mut self, source: Source, step: i64, parent: Option<CheckpointId>, base: Option<CheckpointId>) -> Result<CheckpointId, Error> {
+        let id = CheckpointId::new(step);
+        let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
+        let header = Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents };
+        let record = self.saver.record(self.plan, &mut self.live, header)?;
+        self.saver.put(record).await?;
+        Ok(id)
+    }
+
+    fn base(&self) -> Option<CheckpointId> {
+        self.record.as_ref().map(|r| r.id)
+    }
+
+    async fn end(&mut self) -> Result<CheckpointId, Error> {
+        let tasks = self.tasks();
+        if self.pending.null.has_output() {
+            let batch = SmallVec::from_iter([Applied::by_caller(self.pending.null.output())]);
+            apply(self.plan, &mut self.live, None, batch, None)?;
+        }
+        let mut done: Vec<(String, Applied<S>)> = Vec::new();
+        for ix in 0..tasks.len() {
+            let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
+            let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
+            let writes = known.map(TaskWrites::output).unwrap_or_default();
+            done.push((tasks::path_text(self.plan, &tasks, ix), Applied { woken, ends_step: true, writes }));
+        }
+        done.sort_by(|a, b| a.0.cmp(&b.0));
+        apply(self.plan, &mut self.live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
+        self.live.updated = None;
+        let base = self.base();
+        self.save(Source::Update, self.step + 1, base, base).await
+    }
+
+    async fn as_input(&mut self, input: RunInput<S>) -> Result<CheckpointId, Error> {
+        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        let start = match (input, &self.plan.input) {
+            (RunInput::Writes(puts), InputMode::Fields(_)) => {
+                batch.push(Applied::by_caller(TaskWrites { puts, ..TaskWrites::default() }));
+                None
+            }
+            (RunInput::Writes(puts), _) => Some(Start::Writes { puts: puts.into_vec(), goto: Vec::new() }),
+            (RunInput::Value(value), _) => Some(Start::Value(value)),
+            _ => return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in")),
+        };
+        apply(self.plan, &mut self.live, start, batch, None)?;
+        self.live.updated = None;
+        let step = if self.record.is_some() { self.step + 1 } else { -1 };
+        let base = self.base();
+        self.save(Source::Input, step, base, base).await
+    }
+
+    async fn copy(&mut self) -> Result<CheckpointId, Error> {
+        let Some(record) = &self.record else {
+            return Err(Error::new(ErrorKind::InvalidUpdate, "there is no checkpoint to copy"));
+        };
+        let (parent, base) = (record.parent, Some(record.id));
+        self.save(Source::Fork, self.step + 1, parent, base).await
+    }
+
+    async fn as_nodes(&mut self, updates: NodeUpdates<S>, addressed: bool) -> Result<CheckpointId, Error> {
+        let several = updates.len() > 1;
+        let mut free: BTreeMap<usize, VecDeque<TaskId>> = BTreeMap::new();
+        for task in self.tasks() {
+            free.entry(task.node).or_default().extend(task.id);
+        }
+        let superseded = match self.base() {
+            Some(base) if addressed => {
+                let latest = self.saver.checkpointer.get(&self.saver.thread, &self.saver.namespace, None).await?;
+                latest.is_some_and(|l| l.record.id != base)
+            }
+            _ => false,
+        };
+        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        for (ix, (node, outcome, given)) in updates.into_iter().enumerate() {
+            let node = self.resolve(node, several)?;
+            let mut writes = self.writes_of(node, outcome).await?;
+            let id = given.or_else(|| free.get_mut(&node)?.pop_front());
+            let id = id.unwrap_or_else(|| self.made_up_id(ix));
+            if let (Some(base), false) = (self.base(), superseded) {
+                // The history shows what was put in as the result of the node's task.
+                let mut shown = writes.clone();
+                shown.done = !shown.has_output();
+                if shown.has_output() {
+                    let record = shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}"))?;
+                    self.saver.put_writes(base, record).await?;
+                }
+                writes.encoded = shown.encoded;
+            }
+            batch.push(Applied { woken: None, ends_step: true, writes });
+        }
+        apply(self.plan, &mut self.live, None, batch, None)?;
+        self.live.updated = None;
+        let base = self.base();
+        self.save(Source::Update, self.step + 1, base, base).await
+    }
+
+    fn made_up_id(&self, ix: usize) -> TaskId {
+        let base = self.base().unwrap_or(CheckpointId(0));
+        TaskId::derive(base, &["__update__", &ix.to_string()])
+    }
+
+    fn resolve(&self, node: Option<String>, several: bool) -> Result<usize, Error> {
+        let invalid = |words: String| Error::new(ErrorKind::InvalidUpdate, words);
+        match node {
+            Some(name) => self.plan.node(&name).ok_or_else(|| invalid(format!("there is no node `{name}` to update as"))),
+            None if several => Err(invalid("several updates at once need `as_node` each".to_owned())),
+            None => self.last_node().ok_or_else(|| {
+                invalid("it is not clear which node the update is from; say so with `as_node`".to_owned())
+            }),
+        }
+    }
+
+    /// The node that ran last, if that is one node.
+    fn last_node(&self) -> Option<usize> {
+        if self.plan.nodes.len() == 1 {
+            return Some(0);
+        }
+        let mut seen: Vec<(u64, usize)> = Vec::new();
+        for node in 0..self.plan.nodes.len() {
+            let at = self.plan.seen_at[node];
+            let triggers = self.plan.nodes[node].triggers.len();
+            seen.extend(self.live.seen[at..at + triggers].iter().filter(|v| **v > 0).map(|v| (*v, node)));
+        }
+        seen.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| self.plan.nodes[a.1].name.cmp(&self.plan.nodes[b.1].name)));
+        match seen.as_slice() {
+            [] => self.plan.nodes.iter().position(|n| n.hidden),
+            [.., before, last] if before.0 == last.0 => None,
+            [.., last] => Some(last.1),
+        }
+    }
+
+    async fn writes_of(&self, node: usize, mut outcome: Outcome<S>) -> Result<TaskWrites<S>, Error> {
+        if self.plan.nodes[node].hidden
+            && let InputMode::Start { fields: Some(fields) } = &self.plan.input
+        {
+            let allowed = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
+            outcome.puts.retain(|p| allowed(p));
+        }
+        let mut writes = TaskWrites::default();
+        if self.plan.take_outcome(node, outcome, &mut writes).is_err() {
+            return Err(Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"));
+        }
+        if !self.plan.nodes[node].branches.is_empty() {
+            let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
+            self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;
+        }
+        Ok(writes)
+    }
+}

@@ -1,0 +1,869 @@
+//! The loop of one run of one graph: begin, step, commit, until there is nothing left to do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use super::apply::{Applied, apply};
+use super::attempt::Pulse;
+use super::calls::{CallDesk, CallHost};
+use super::live::{Live, Start};
+use super::save::{Header, Loaded, Pending, Saver};
+use super::tasks::{self, Task, TaskPath};
+use super::writes::TaskWrites;
+use crate::checkpoint::{Durability, ListQuery, Source};
+use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext, lock};
+use crate::error::{Error, ErrorKind};
+use crate::graph::CompiledStateGraph;
+use crate::id::{CheckpointId, TaskId, interrupt_id};
+use crate::node::{Answers, Command, Goto, Interrupt, NodeError, ParentCommand};
+use crate::plan::{END, Fields, InputMode, Plan, StopAt};
+use crate::state::{Put, State};
+use crate::stream::Values;
+
+/// How a graph is run: where its checkpoints are, and what its caller asked for.
+pub(crate) struct LoopConfig {
+    pub(crate) namespace: String,
+    /// The checkpoint to start from.
+    pub(crate) checkpoint: Option<CheckpointId>,
+    /// The checkpoints of the graphs around this one, by namespace.
+    pub(crate) ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    pub(crate) nested: bool,
+    /// What the graph around says: whether it resumes.
+    pub(crate) resuming: Option<bool>,
+    pub(crate) replay: Option<Arc<ReplayState>>,
+    pub(crate) null_resume: Option<Arc<NullResume>>,
+    pub(crate) resume_map: Option<Arc<BTreeMap<String, Value>>>,
+    pub(crate) stop_before: Option<StopAt>,
+    pub(crate) stop_after: Option<StopAt>,
+    pub(crate) output: Fields,
+    /// One history for all calls: saved even where `exit` saves nothing of subgraphs.
+    pub(crate) own_history: bool,
+}
+
+/// What a run starts with.
+pub(crate) enum RunInput<S: State> {
+    Nothing,
+    Writes(SmallVec<[Put<S::Write>; 1]>),
+    Value(Value),
+    Command(Command<S>),
+}
+
+/// How a run ended, if not with an error.
+pub(crate) enum Ended {
+    Done,
+    /// It waits: for answers, or, without questions, because it was told to stop here.
+    Paused(Vec<Interrupt>),
+    /// A command for the graph around this one.
+    Parent(ParentCommand),
+}
+
+pub(crate) struct Run<S: State> {
+    pub(super) graph: CompiledStateGraph<S>,
+    pub(super) plan: Arc<Plan<S>>,
+    pub(super) shared: Arc<RunShared>,
+    pub(super) config: LoopConfig,
+    pub(super) saver: Option<Saver<S>>,
+    pub(super) live: Live<S>,
+    pub(super) pending: Pending<S>,
+    pub(super) step: i64,
+    pub(super) stop: i64,
+    /// The checkpoint that the live state is at; made when it is needed.
+    pub(super) checkpoint: Option<CheckpointId>,
+    /// The last one that was saved.
+    pub(super) saved: Option<CheckpointId>,
+    pub(super) previous: Option<CheckpointId>,
+    pub(super) source: Option<Source>,
+    pub(super) tasks: Vec<Task<S>>,
+    pub(super) superseded: bool,
+    pub(super) replaying: bool,
+    /// Whether the shown fields were given out, and how they were if the state may differ by now.
+    pub(super) shown: bool,
+    pub(super) last_shown: Option<Values<S>>,
+    /// The fields that the step's only task has written ahead.
+    pub(super) early: Option<Vec<usize>>,
+    pub(super) desk: Option<Arc<CallDesk<S>>>,
+    pub(super) previous_value: Option<Value>,
+}
+
+/// What the tasks of a step share.
+pub(crate) struct StepSeed {
+    pub(crate) run: Arc<RunShared>,
+    pub(crate) namespace: String,
+    pub(crate) checkpoint: CheckpointId,
+    pub(crate) step: i64,
+    pub(crate) stop: i64,
+    ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    null_resume: Arc<NullResume>,
+    resume_map: Option<Arc<BTreeMap<String, Value>>>,
+    resuming: Option<bool>,
+    replay: Option<Arc<ReplayState>>,
+    /// The answers that tasks were given before.
+    resumes: Vec<(TaskId, Vec<Value>)>,
+    has_pending: bool,
+    calls: Option<Arc<dyn CallHost>>,
+    previous: Option<Value>,
+}
+
+impl StepSeed {
+    /// The same for calls inside tasks.
+    pub(super) fn for_calls(&self, calls: Option<Arc<dyn CallHost>>) -> StepSeed {
+        StepSeed {
+            run: self.run.clone(),
+            namespace: self.namespace.clone(),
+            checkpoint: self.checkpoint,
+            step: self.step,
+            stop: self.stop,
+            ancestors: self.ancestors.clone(),
+            null_resume: self.null_resume.clone(),
+            resume_map: self.resume_map.clone(),
+            resuming: self.resuming,
+            replay: self.replay.clone(),
+            resumes: self.resumes.clone(),
+            has_pending: self.has_pending,
+            calls,
+            previous: self.previous.clone(),
+        }
+    }
+
+    pub(crate) fn context(
+        &self,
+        node: &Arc<str>,
+        id: TaskId,
+        failure: Option<NodeError>,
+        pulse: Option<Arc<Pulse>>,
+    ) -> Context {
+        let namespace = tasks::task_namespace(&self.namespace, node, id);
+        self.context_at(namespace, node, id, failure, pulse)
+    }
+
+    pub(crate) fn context_at(
+        &self,
+        namespace: String,
+        node: &Arc<str>,
+        id: TaskId,
+        failure: Option<NodeError>,
+        pulse: Option<Arc<Pulse>>,
+    ) -> Context {
+        let mut resume = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
+        if let Some(map) = self.resume_map.as_ref().filter(|_| self.has_pending) {
+            let ids = [interrupt_id(&namespace, resume.len()), interrupt_id(&namespace, 0)];
+            resume.extend(ids.iter().find_map(|id| map.get(id)).cloned());
+        }
+        Context {
+            task: Arc::new(TaskContext {
+                run: self.run.clone(),
+                node: node.clone(),
+                id,
+                namespace,
+                checkpoint: self.checkpoint,
+                step: self.step,
+                stop: self.stop,
+                attempt: AtomicU32::new(1),
+                answers: Mutex::new(Answering { resume, ..Answering::default() }),
+                null_resume: self.null_resume.clone(),
+                resume_map: self.resume_map.clone(),
+                ancestors: self.ancestors.clone(),
+                resuming: Mutex::new(self.resuming),
+                replay: self.replay.clone(),
+                failure,
+                pulse,
+                calls: self.calls.clone(),
+                previous: self.previous.clone(),
+                cancel: self.run.cancel.child_token(),
+            }),
+        }
+    }
+}
+
+impl<S: State> Run<S> {
+    pub(crate) fn new(
+        graph: CompiledStateGraph<S>,
+        shared: Arc<RunShared>,
+        config: LoopConfig,
+        saver: Option<Saver<S>>,
+    ) -> Self {
+        let plan = graph.plan.clone();
+        Self {
+            live: Live::empty(&plan),
+            plan,
+            graph,
+            shared,
+            config,
+            saver,
+            pending: Pending::default(),
+            step: 0,
+            stop: 0,
+            checkpoint: None,
+            saved: None,
+            previous: None,
+            source: None,
+            tasks: Vec::new(),
+            superseded: false,
+            replaying: false,
+            shown: false,
+            last_shown: None,
+            early: None,
+            desk: None,
+            previous_value: None,
+        }
+    }
+
+    /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
+    pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+        let result = self.drive_inner(input).await;
+        let paused_or_failed = !matches!(result, Ok(Ended::Done));
+        let saved = self.save_exit(paused_or_failed).await;
+        let flushed = match &mut self.saver {
+            Some(saver) => saver.flush().await,
+            None => Ok(()),
+        };
+        let ended = match result {
+            Ok(ended) => ended,
+            Err(error) => return Err(error),
+        };
+        saved?;
+        flushed?;
+        if let Ended::Paused(interrupts) = &ended
+            && !self.config.nested
+        {
+            self.show_pause(interrupts).await?;
+        }
+        Ok(ended)
+    }
+
+    async fn drive_inner(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+        self.load().await?;
+        self.begin(input).await?;
+        loop {
+            match self.tick().await? {
+                Tick::Go => {}
+                Tick::Done => return Ok(Ended::Done),
+                Tick::Paused => return Ok(Ended::Paused(Vec::new())),
+            }
+            match self.execute().await? {
+                Ended::Done => {}
+                other => return Ok(other),
+            }
+            if self.after_tick().await? {
+                return Ok(Ended::Paused(Vec::new()));
+            }
+        }
+    }
+
+    // ---- begin ----
+
+    async fn load(&mut self) -> Result<(), Error> {
+        let mut last_step = -2;
+        if let Some(loaded) = self.find_checkpoint().await? {
+            let Loaded { record, live, pending } = loaded;
+            last_step = record.step;
+            self.live = live;
+            self.pending = pending;
+            self.checkpoint = Some(record.id);
+            self.saved = Some(record.id);
+            self.previous = record.parent;
+            self.source = Some(record.source);
+        } else if self.saver.is_some() {
+            self.live.journal = Some(super::save::Journal::default());
+        }
+        self.step = last_step + 1;
+        self.stop = self.step + self.shared.recursion_limit as i64 + 1;
+        Ok(())
+    }
+
+    fn addressed(&self) -> Option<CheckpointId> {
+        self.config.checkpoint.or_else(|| self.config.ancestors.get(&self.config.namespace).copied())
+    }
+
+    async fn find_checkpoint(&mut self) -> Result<Option<Loaded<S>>, Error> {
+        let Some(saver) = &self.saver else { return Ok(None) };
+        if let Some(id) = self.addressed() {
+            let Some(loaded) = saver.load(&self.plan, Some(id)).await? else {
+                return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
+            };
+            let latest = saver.checkpointer.get(&saver.thread, &saver.namespace, None).await?;
+            self.superseded = latest.is_some_and(|l| l.record.id != id);
+            return Ok(Some(loaded));
+        }
+        if let Some(replay) = &self.config.replay {
+            self.config.resuming = None;
+            if replay.first_visit(&self.config.namespace) {
+                let query = ListQuery::new().before(replay.before).limit(1);
+                let found = saver.checkpointer.list(&saver.thread, &saver.namespace, &query).await?;
+                return Ok(found.into_iter().next().map(|s| saver.decode(&self.plan, s)).transpose()?);
+            }
+        }
+        Ok(saver.load(&self.plan, None).await?)
+    }
+
+    async fn begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
+        let is_command = matches!(input, RunInput::Command(_));
+        let wants_to_go_on = matches!(input, RunInput::Nothing) || is_command;
+        let resuming = self.live.max_version > 0 && self.config.resuming.unwrap_or(wants_to_go_on);
+        let time_travel = self.is_time_travel(&input);
+        self.replaying = time_travel || self.superseded;
+        if time_travel {
+            self.pending.null_resume = None;
+            self.pending.tasks.iter_mut().for_each(|(_, w)| w.resume = None);
+        }
+        let old_branch = matches!(self.source, Some(Source::Update | Source::Fork));
+        let forks = resuming && time_travel && (!old_branch || self.superseded);
+        let mut carried = TaskWrites::default();
+        let mut fresh = None;
+        match input {
+            RunInput::Command(command) => {
+                let fresh_thread = self.live.max_version == 0;
+                let (writes, goto) = self.take_command(command, forks).await?;
+                if fresh_thread {
+                    fresh = Some((writes.puts.to_vec(), goto));
+                }
+                if forks {
+                    carried = writes;
+                }
+            }
+            RunInput::Nothing => {}
+            RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
+            RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
+        }
+        self.apply_null_writes(carried)?;
+        let mut bound = None;
+        if resuming {
+            self.live.stop_seen = self.live.max_version;
+            if forks {
+                bound = old_branch.then_some(self.previous).flatten();
+                self.pending.tasks.iter_mut().for_each(|(_, w)| w.interrupts = None);
+                self.put_checkpoint(Source::Fork).await?;
+            }
+            self.show_values(true, &[]).await;
+        } else if let Some((puts, goto)) = fresh {
+            let start = Start::Writes { puts, goto };
+            self.take_input(start).await?;
+        } else if self.config.resuming.is_none() {
+            return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to go on with"));
+        }
+        self.tell_subgraphs(resuming, time_travel, bound);
+        Ok(())
+    }
+
+    async fn begin_with_value(&mut self, value: Value, resuming: bool) -> Result<(), Error> {
+        if resuming {
+            self.live.stop_seen = self.live.max_version;
+            self.show_values(true, &[]).await;
+        } else {
+            self.take_input(Start::Value(value)).await?;
+        }
+        self.tell_subgraphs(resuming, false, None);
+        Ok(())
+    }
+
+    fn is_time_travel(&self, input: &RunInput<S>) -> bool {
+        if self.addressed().is_none() && self.config.replay.is_none() {
+            return false;
+        }
+        let own_entry = self.config.nested && self.config.ancestors.contains_key(&self.config.namespace);
+        let answers = matches!(input, RunInput::Command(c) if c.resume.is_some());
+        own_entry || !(answers || self.config.resuming == Some(true))
+    }
+
+    fn tell_subgraphs(&mut self, resuming: bool, time_travel: bool, bound: Option<CheckpointId>) {
+        if self.config.nested {
+            return;
+        }
+        self.config.resuming = Some(resuming);
+        if time_travel {
+            let branched = matches!(self.source, Some(Source::Update | Source::Fork));
+            let before = bound.or(self.previous.filter(|_| branched)).unwrap_or_else(|| self.checkpoint_id());
+            self.config.replay = Some(Arc::new(ReplayState::new(before)));
+        }
+    }
+
+    /// Checks a command and notes what it writes; a fork carries it along instead.
+    async fn take_command(&mut self, command: Command<S>, forks: bool) -> Result<(TaskWrites<S>, Vec<Goto>), Error> {
+        if command.parent.is_some() {
+            return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
+        }
+        let mut writes = TaskWrites { puts: command.update.puts, ..TaskWrites::default() };
+        for put in &mut writes.puts {
+            S::prepare(&self.plan.schema, &mut put.write);
+        }
+        let goto: Vec<Goto> = command.goto.into_vec();
+        for to in &goto {
+            self.command_goto(to, &mut writes);
+        }
+        let resume = match command.resume.map(|r| r.0) {
+            Some(_) if self.saver.is_none() => {
+                return Err(Error::invalid("a question can only be answered in a graph with a checkpointer"));
+            }
+            Some(Answers::Unencodable(why)) => return Err(Error::invalid(format!("the answer cannot be encoded: {why}"))),
+            Some(Answers::ById(map)) => {
+                self.check_answers(&map)?;
+                self.config.resume_map = Some(Arc::new(map));
+                None
+            }
+            Some(Answers::One(value)) => {
+                if self.open_questions().count() > 1 {
+                    let words = "several questions are open; answer by their ids with `Resume::by_id`";
+                    return Err(Error::new(ErrorKind::AmbiguousResume, words));
+                }
+                Some(value)
+            }
+            None => None,
+        };
+        if !writes.has_output() && resume.is_none() && self.config.resume_map.is_none() {
+            return Err(Error::new(ErrorKind::EmptyInput, "the command is empty"));
+        }
+        if forks {
+            self.pending.null_resume = resume;
+            return Ok((writes, goto));
+        }
+        if writes.has_output() || resume.is_some() {
+            self.pending.null_resume = resume;
+            let null = &mut self.pending.null;
+            null.puts.extend(writes.puts.iter().cloned());
+            null.encoded.clear();
+            null.signals.extend(writes.signals.iter().copied());
+            null.sends.extend(writes.sends.iter().cloned());
+            self.save_null_writes().await?;
+        }
+        Ok((writes, goto))
+    }
+
+    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
+        match to {
+            Goto::Send(send) => writes.sends.push(send.clone()),
+            Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.wakes(n)) {
+                Some(channel) => writes.signals.push((channel, 0)),
+                None => {
+                    if name != END {
+                        tracing::warn!(node = &**name, "there is no such node to go to");
+                    }
+                    writes.done = true;
+                }
+            },
+        }
+    }
+
+    /// An answer must be for a question of this checkpoint.
+    fn check_answers(&self, answers: &BTreeMap<String, Value>) -> Result<(), Error> {
+        if self.superseded {
+            return Ok(());
+        }
+        let asked = |id: &String| self.pending.tasks.iter().any(|(_, w)| w.interrupts.iter().flatten().any(|i| i.id == *id));
+        match answers.keys().find(|id| !asked(id)) {
+            None => Ok(()),
+            Some(id) => {
+                let open: Vec<&str> = self.open_questions().map(|i| i.id.as_str()).collect();
+                let words = format!("nobody asked a question with id `{id}`; open are {open:?}");
+                Err(Error::new(ErrorKind::UnknownInterrupt, words))
+            }
+        }
+    }
+
+    fn open_questions(&self) -> impl Iterator<Item = &Interrupt> {
+        self.pending.tasks.iter().flat_map(|(_, w)| w.open_questions())
+    }
+
+    fn apply_null_writes(&mut self, carried: TaskWrites<S>) -> Result<(), Error> {
+        let mut all = self.pending.null.output();
+        all.puts.extend(carried.puts);
+        all.encoded.clear();
+        all.signals.extend(carried.signals);
+        all.sends.extend(carried.sends);
+        if !all.has_output() {
+            return Ok(());
+        }
+        let batch = SmallVec::from_iter([Applied::by_caller(all)]);
+        let updated = apply(&self.plan, &mut self.live, None, batch, None)?;
+        if let Some(known) = &mut self.live.updated {
+            known.extend(updated.into_iter().filter(|c| !known.contains(c)).collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    /// New input: what was left to do is dropped, and the run starts over from the start node.
+    async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+        let updated = self.live.updated.clone();
+        let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
+        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        let start = match (start, &self.plan.input) {
+            (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
+                let known = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
+                let puts = puts.into_iter().filter(known).collect();
+                batch.push(Applied::by_caller(TaskWrites { puts, ..TaskWrites::default() }));
+                None
+            }
+            (start, _) => Some(start),
+        };
+        for task in dropped {
+            let woken = (task.path == TaskPath::Pull).then_some(task.node);
+            batch.push(Applied { woken, ends_step: true, writes: TaskWrites::default() });
+        }
+        let updated = apply(&self.plan, &mut self.live, start, batch, None)?;
+        self.live.updated = Some(updated);
+        self.pending.clear();
+        self.put_checkpoint(Source::Input).await
+    }
+
+    // ---- step ----
+
+    async fn tick(&mut self) -> Result<Tick, Error> {
+        if self.shared.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        self.prepare().await;
+        if self.step > self.stop {
+            let words = format!(
+                "the run took {} steps without coming to an end; raise `recursion_limit`, or check that a loop ends",
+                self.shared.recursion_limit
+            );
+            return Err(Error::new(ErrorKind::RecursionLimit, words));
+        }
+        if self.tasks.is_empty() {
+            return Ok(Tick::Done);
+        }
+        if !self.replaying && !self.pending.is_empty() {
+            self.reapply_writes();
+        }
+        if self.should_stop(&self.config.stop_before.clone().unwrap_or_else(|| self.plan.stop_before.clone())) {
+            return Ok(Tick::Paused);
+        }
+        if let Some(reason) = self.shared.control.drain_reason() {
+            return Err(Error::new(ErrorKind::Drained, format!("the run was asked to stop: {reason}")));
+        }
+        self.show_task_starts().await;
+        for ix in 0..self.tasks.len() {
+            if self.tasks[ix].skip {
+                self.show_writes(ix, true).await;
+            }
+        }
+        Ok(Tick::Go)
+    }
+
+    /// Chooses the tasks of the step and shows the checkpoint that it starts from.
+    async fn prepare(&mut self) {
+        let updated = self.live.updated.take();
+        self.tasks = match &updated {
+            // What was updated is known: nothing else can have been woken.
+            Some(updated) if updated.is_empty() && self.live.sends.is_empty() => Vec::new(),
+            updated => tasks::next_tasks(&self.plan, &self.live, updated.as_deref()),
+        };
+        self.live.updated = updated;
+        self.show_checkpoint().await;
+    }
+
+    /// Gives tasks back what they wrote before a pause, a failure or a restart.
+    fn reapply_writes(&mut self) {
+        for ix in 0..self.tasks.len() {
+            let id = self.task_id(ix);
+            let Some(known) = self.pending.of(id) else { continue };
+            if known.is_finished() {
+                self.tasks[ix].writes = known.output();
+                self.tasks[ix].skip = true;
+            }
+        }
+        let failed: Vec<(usize, Arc<str>)> = (0..self.tasks.len())
+            .filter_map(|ix| {
+                let known = self.pending.of(self.tasks[ix].id?)?;
+                let handler = self.plan.nodes[self.tasks[ix].node].handler;
+                known.error.clone().filter(|_| known.handled && handler.is_some()).map(|e| (ix, e))
+            })
+            .collect();
+        for (ix, message) in failed {
+            self.tasks[ix].skip = true;
+            self.tasks[ix].writes.error = Some(message.clone());
+            let node = self.plan.nodes[self.tasks[ix].node].name.clone();
+            self.add_handler(ix, NodeError { node, message, error: None });
+        }
+    }
+
+    /// Adds the task that handles a failed one.
+    pub(super) fn add_handler(&mut self, failed: usize, failure: NodeError) -> Option<usize> {
+        let handler = self.plan.nodes[self.tasks[failed].node].handler?;
+        let mut task = Task::new(handler, TaskPath::Handler { of: failed }, self.tasks[failed].input.clone());
+        task.failure = Some(failure);
+        self.tasks.push(task);
+        let ix = self.tasks.len() - 1;
+        let id = self.task_id(ix);
+        if !self.replaying
+            && let Some(known) = self.pending.of(id).filter(|k| k.is_finished())
+        {
+            self.tasks[ix].writes = known.output();
+            self.tasks[ix].skip = true;
+        }
+        Some(ix)
+    }
+
+    fn should_stop(&self, at: &StopAt) -> bool {
+        if *at == StopAt::Nowhere || self.live.max_version <= self.live.stop_seen {
+            return false;
+        }
+        self.tasks.iter().any(|t| match at {
+            StopAt::Nowhere => false,
+            StopAt::Everywhere => !self.plan.nodes[t.node].hidden,
+            StopAt::Nodes(nodes) => nodes.contains(&t.node),
+        })
+    }
+
+    /// Applies what the tasks wrote and commits; true if the run stops here.
+    async fn after_tick(&mut self) -> Result<bool, Error> {
+        let written = self.wrote_output();
+        let stops = self.config.stop_after.clone().unwrap_or_else(|| self.plan.stop_after.clone());
+        let stop_nodes = (stops != StopAt::Nowhere).then(|| self.tasks.iter().map(|t| t.node).collect::<Vec<_>>());
+        let updated = self.apply_tasks()?;
+        let show = written && self.touches_output(&updated);
+        self.live.updated = Some(updated);
+        self.pending.clear();
+        self.desk = None;
+        self.replaying = false;
+        if self.shared.durability == Durability::Sync {
+            // Commit before showing: nobody must see a step that a crash can take back.
+            self.put_checkpoint(Source::Loop).await?;
+            if show {
+                self.show_values(true, &[]).await;
+            }
+        } else {
+            if show {
+                self.show_values(true, &[]).await;
+            }
+            self.put_checkpoint(Source::Loop).await?;
+        }
+        if let Some(nodes) = stop_nodes
+            && self.live.max_version > self.live.stop_seen
+            && nodes.iter().any(|n| match &stops {
+                StopAt::Nowhere => false,
+                StopAt::Everywhere => !self.plan.nodes[*n].hidden,
+                StopAt::Nodes(list) => list.contains(n),
+            })
+        {
+            self.prepare().await;
+            return Ok(true);
+        }
+        self.config.resuming = None;
+        Ok(false)
+    }
+
+    /// Whether a task wrote a shown field.
+    pub(super) fn wrote_output(&self) -> bool {
+        let output = self.config.output.list();
+        let shown = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| output.contains(&f));
+        self.early.as_ref().is_some_and(|e| self.touches_output(e)) || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
+    }
+
+    pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
+        let controls = self.plan.control.len();
+        updated.iter().any(|c| *c >= controls && self.config.output.list().contains(&(c - controls)))
+    }
+
+    /// Applies the writes of all tasks, in the order of their paths.
+    pub(super) fn apply_tasks(&mut self) -> Result<Vec<usize>, Error> {
+        let mut tasks = std::mem::take(&mut self.tasks);
+        let early = self.early.take();
+        if tasks.len() > 1 {
+            let plan = &self.plan;
+            if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {
+                let mut keyed: Vec<(String, usize)> = (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
+                keyed.sort();
+                let mut slots: Vec<Option<Task<S>>> = tasks.into_iter().map(Some).collect();
+                tasks = keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()).collect();
+            } else {
+                tasks.sort_by_key(|t| match t.path {
+                    TaskPath::Push(ix) => (1, ix),
+                    _ => (0, plan.nodes[t.node].rank),
+                });
+            }
+        }
+        let applied = |t: Task<S>| Applied {
+            woken: (t.path == TaskPath::Pull).then_some(t.node),
+            ends_step: true,
+            writes: t.writes,
+        };
+        Ok(apply(&self.plan, &mut self.live, None, tasks.into_iter().map(applied).collect(), early)?)
+    }
+
+    // ---- checkpoints ----
+
+    pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
+        let step = self.step;
+        *self.checkpoint.get_or_insert_with(|| CheckpointId::new(step))
+    }
+
+    pub(super) fn task_id(&mut self, ix: usize) -> TaskId {
+        if let Some(id) = self.tasks[ix].id {
+            return id;
+        }
+        let failed = match self.tasks[ix].path {
+            TaskPath::Handler { of } => Some(self.task_id(of)),
+            _ => None,
+        };
+        let checkpoint = self.checkpoint_id();
+        let id = tasks::task_id(&self.plan, checkpoint, &self.config.namespace, self.step, &self.tasks[ix], failed);
+        self.tasks[ix].id = Some(id);
+        id
+    }
+
+    /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
+    async fn put_checkpoint(&mut self, source: Source) -> Result<(), Error> {
+        self.source = Some(source);
+        match &self.saver {
+            None => self.checkpoint = None,
+            Some(saver) => {
+                self.checkpoint = Some(CheckpointId::new(self.step));
+                if saver.durability != Durability::Exit {
+                    self.save_checkpoint(self.step).await?;
+                }
+            }
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
+        let (Some(saver), Some(id), Some(source)) = (&mut self.saver, self.checkpoint, self.source) else { return Ok(()) };
+        let header = Header {
+            id,
+            parent: self.saved,
+            base: self.saved,
+            source,
+            step,
+            metadata: self.shared.metadata.clone(),
+            parents: self.config.ancestors.clone(),
+        };
+        let record = saver.record(&self.plan, &mut self.live, header)?;
+        self.previous = self.saved;
+        self.saved = Some(id);
+        Ok(saver.put(record).await?)
+    }
+
+    /// With durability `exit`: the last checkpoint, and what was written after it.
+    async fn save_exit(&mut self, paused_or_failed: bool) -> Result<(), Error> {
+        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        if !exit || !(!self.config.nested || paused_or_failed || self.config.own_history) {
+            return Ok(());
+        }
+        if self.checkpoint.is_some() && self.checkpoint != self.saved {
+            self.save_checkpoint(self.step - 1).await?;
+        }
+        if self.saved.is_none() {
+            return Ok(());
+        }
+        self.save_null_record().await?;
+        for (id, mut writes) in self.pending.tasks.clone() {
+            let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
+            let path = path.map(|ix| tasks::path_text(&self.plan, &self.tasks, ix)).unwrap_or_default();
+            self.save_record(id, &mut writes, path).await?;
+        }
+        if let Some(desk) = self.desk.clone() {
+            for (id, mut writes) in desk.finished() {
+                self.save_record(id, &mut writes, String::new()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: String) -> Result<(), Error> {
+        let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
+        let record = writes.record(&self.plan, saver.codec, id, path)?;
+        Ok(saver.put_writes(checkpoint, record).await?)
+    }
+
+    async fn save_null_writes(&mut self) -> Result<(), Error> {
+        match &self.saver {
+            Some(saver) if saver.durability != Durability::Exit => self.save_null_record().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn save_null_record(&mut self) -> Result<(), Error> {
+        if !self.pending.null.has_output() && self.pending.null_resume.is_none() {
+            return Ok(());
+        }
+        let mut writes = self.pending.null.clone();
+        writes.resume = self.pending.null_resume.clone().map(|v| vec![v]);
+        self.save_record(TaskId::NULL, &mut writes, String::new()).await
+    }
+
+    /// Saves what a task wrote, unless only the end of the run is saved.
+    pub(super) async fn save_writes(&mut self, ix: usize) -> Result<(), Error> {
+        let writes = |task: &mut Task<S>| std::mem::take(&mut task.writes);
+        let id = match &self.saver {
+            None => return Ok(()),
+            Some(_) => self.task_id(ix),
+        };
+        let path = tasks::path_text(&self.plan, &self.tasks, ix);
+        let mut taken = writes(&mut self.tasks[ix]);
+        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        let result = if exit || self.saved.is_none() { Ok(()) } else { self.save_record(id, &mut taken, path).await };
+        // A step with one task is committed right after: nobody asks for its pending writes again.
+        if self.tasks.len() > 1 || !taken.is_finished() || taken.error.is_some() || exit {
+            self.pending.set(id, taken.clone());
+        }
+        self.tasks[ix].writes = taken;
+        result
+    }
+
+    /// What the tasks of this step share.
+    pub(super) fn seed(&mut self) -> StepSeed {
+        let checkpoint = self.checkpoint_id();
+        let mut ancestors = (*self.config.ancestors).clone();
+        ancestors.insert(self.config.namespace.clone(), checkpoint);
+        let resumes = self.pending.tasks.iter().filter_map(|(id, w)| Some((*id, w.resume.clone()?))).collect();
+        let has_pending = !self.pending.is_empty();
+        let null = NullResume::new(self.pending.null_resume.clone(), self.config.null_resume.clone());
+        let desk = CallDesk::new(self, checkpoint);
+        self.desk = Some(desk.clone());
+        let seed = StepSeed {
+            run: self.shared.clone(),
+            namespace: self.config.namespace.clone(),
+            checkpoint,
+            step: self.step,
+            stop: self.stop,
+            ancestors: Arc::new(ancestors),
+            null_resume: Arc::new(null),
+            resume_map: self.config.resume_map.clone(),
+            resuming: self.config.resuming,
+            replay: self.config.replay.clone(),
+            resumes,
+            has_pending,
+            calls: Some(desk.clone()),
+            previous: self.previous_value.clone(),
+        };
+        desk.set_seed(&seed);
+        seed
+    }
+
+    /// The state at the end, and what of it is shown.
+    pub(crate) fn finish(&mut self) -> (Arc<S>, Option<Values<S>>) {
+        let shown = match self.last_shown.take() {
+            Some(values) => Some(values),
+            None if self.shown => Some(self.values(Vec::new())),
+            None => None,
+        };
+        (self.live.state.clone(), shown)
+    }
+
+    pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> Values<S> {
+        Values {
+            state: self.live.state.clone(),
+            interrupts,
+            present: self.live.present.clone(),
+            fields: self.config.output.clone(),
+            plan: self.plan.clone(),
+            codec: self.graph.codec,
+        }
+    }
+
+    pub(super) fn note_message_ids(&self) {
+        lock(&self.shared.seen_messages).extend(self.live.state.message_ids());
+    }
+}
+
+enum Tick {
+    Go,
+    Done,
+    Paused,
+}

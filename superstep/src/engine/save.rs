@@ -1,0 +1,364 @@
+//! The way to the checkpointer: what changed is encoded, saved in order, and read back.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::control;
+use super::live::Live;
+use super::writes::TaskWrites;
+use crate::checkpoint::{
+    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, SavedCheckpoint,
+    Source, TaskRecord,
+};
+use crate::id::{CheckpointId, TaskId};
+use crate::plan::Plan;
+use crate::state::{Put, Scratch, State};
+
+/// The fields that changed since the last checkpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    changed: BTreeMap<usize, Entry>,
+    /// For fields saved as tails: how much lies in the tail, and in the last whole value.
+    tails: BTreeMap<usize, TailSize>,
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    /// Encode the value when it is saved.
+    Dirty { untouched_before: Option<Box<Entry>> },
+    Whole(Bytes),
+    Tail(Vec<Bytes>),
+    Absent,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct TailSize {
+    tail: usize,
+    whole: usize,
+}
+
+impl Journal {
+    /// A field changed, in a way that only its value tells.
+    pub(crate) fn dirty(&mut self, field: usize, has_value: bool) {
+        let before = self.changed.remove(&field).map(Box::new);
+        let entry = if has_value { Entry::Dirty { untouched_before: before } } else { Entry::Absent };
+        self.changed.insert(field, entry);
+    }
+
+    /// The change just noted is this value.
+    pub(crate) fn whole(&mut self, field: usize, bytes: Bytes) {
+        self.changed.insert(field, Entry::Whole(bytes));
+    }
+
+    /// The change just noted is these writes.
+    pub(crate) fn tail(&mut self, field: usize, writes: Vec<Bytes>) {
+        let before = match self.changed.remove(&field) {
+            Some(Entry::Dirty { untouched_before }) => untouched_before,
+            other => other.map(Box::new),
+        };
+        let entry = match before.map(|b| *b) {
+            None => Entry::Tail(writes),
+            Some(Entry::Tail(mut earlier)) => {
+                earlier.extend(writes);
+                Entry::Tail(earlier)
+            }
+            Some(_) => Entry::Dirty { untouched_before: None },
+        };
+        self.changed.insert(field, entry);
+    }
+}
+
+/// Saves the checkpoints of one graph of one thread.
+pub(crate) struct Saver<S: State> {
+    pub(crate) checkpointer: Arc<dyn Checkpointer>,
+    pub(crate) codec: &'static Codec<S>,
+    pub(crate) thread: Arc<str>,
+    pub(crate) namespace: String,
+    pub(crate) durability: Durability,
+    queue: Arc<tokio::sync::Mutex<SaveQueue>>,
+}
+
+impl<S: State> Clone for Saver<S> {
+    fn clone(&self) -> Self {
+        Self {
+            checkpointer: self.checkpointer.clone(),
+            codec: self.codec,
+            thread: self.thread.clone(),
+            namespace: self.namespace.clone(),
+            durability: self.durability,
+            queue: self.queue.clone(),
+        }
+    }
+}
+
+/// What a checkpoint says besides the live state.
+pub(crate) struct Header {
+    pub(crate) id: CheckpointId,
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) base: Option<CheckpointId>,
+    pub(crate) source: Source,
+    pub(crate) step: i64,
+    pub(crate) metadata: Arc<BTreeMap<String, Value>>,
+    pub(crate) parents: Arc<BTreeMap<String, CheckpointId>>,
+}
+
+/// A checkpoint read back.
+pub(crate) struct Loaded<S: State> {
+    pub(crate) record: CheckpointRecord,
+    pub(crate) live: Live<S>,
+    pub(crate) pending: Pending<S>,
+}
+
+/// What was written after a checkpoint.
+pub(crate) struct Pending<S: State> {
+    /// What a caller brought along.
+    pub(crate) null: TaskWrites<S>,
+    pub(crate) null_resume: Option<Value>,
+    pub(crate) tasks: Vec<(TaskId, TaskWrites<S>)>,
+}
+
+impl<S: State> Default for Pending<S> {
+    fn default() -> Self {
+        Self { null: TaskWrites::default(), null_resume: None, tasks: Vec::new() }
+    }
+}
+
+impl<S: State> Pending<S> {
+    pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites<S>> {
+        self.tasks.iter().find(|(id, _)| *id == task).map(|(_, w)| w)
+    }
+
+    pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites<S>) {
+        self.tasks.retain(|(id, _)| *id != task);
+        self.tasks.push((task, writes));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && !self.null.has_output() && self.null_resume.is_none()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl<S: State> Saver<S> {
+    pub(crate) fn new(
+        checkpointer: Arc<dyn Checkpointer>,
+        codec: &'static Codec<S>,
+        thread: Arc<str>,
+        namespace: String,
+        durability: Durability,
+    ) -> Self {
+        Self { checkpointer, codec, thread, namespace, durability, queue: Arc::default() }
+    }
+
+    pub(crate) async fn load(
+        &self,
+        plan: &Plan<S>,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Option<Loaded<S>>, CheckpointError> {
+        match self.checkpointer.get(&self.thread, &self.namespace, checkpoint).await? {
+            Some(saved) => self.decode(plan, saved).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Loaded<S>, CheckpointError> {
+        let SavedCheckpoint { record, fields, writes } = saved;
+        let fail = |what: String, why: String| CheckpointError::Codec {
+            thread: self.thread.to_string(),
+            checkpoint: record.id.to_string(),
+            what,
+            why,
+        };
+        if record.format > FORMAT {
+            return Err(CheckpointError::NewerFormat {
+                thread: self.thread.to_string(),
+                checkpoint: record.id.to_string(),
+                found: record.format,
+                known: FORMAT,
+            });
+        }
+        let mut live = Live::empty(plan);
+        let mut journal = Journal::default();
+        let state = Arc::make_mut(&mut live.state);
+        let mut restored = Vec::new();
+        for field in &fields {
+            let Some(place) = plan.field_named(&field.name) else { continue };
+            let named = |e: crate::CodecError| fail(format!("field `{}`", field.name), e.to_string());
+            if let Some(whole) = &field.whole {
+                (self.codec.decode_field)(state, &plan.schema, place, whole).map_err(named)?;
+            }
+            let mut scratch = Scratch::default();
+            for write in &field.tail {
+                let write = (self.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
+                let refused = |e: crate::InvalidUpdate| fail(format!("field `{}`", field.name), e.to_string());
+                state.update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch).map_err(refused)?;
+            }
+            let size = TailSize { tail: field.tail.iter().map(Bytes::len).sum(), whole: field.whole.as_ref().map_or(0, Bytes::len) };
+            journal.tails.insert(place, size);
+            restored.push(place);
+        }
+        for place in restored {
+            if plan.kind(place) != crate::FieldKind::Custom || live.state.read(&plan.schema, place).is_some() {
+                live.present.set(place);
+            }
+        }
+        live.journal = Some(journal);
+        control::decode(plan, self.codec, &record.control, &mut live).map_err(|why| fail("triggers".to_owned(), why))?;
+        let pending = self.decode_pending(plan, &writes).map_err(|why| fail("pending writes".to_owned(), why))?;
+        Ok(Loaded { record, live, pending })
+    }
+
+    fn decode_pending(&self, plan: &Plan<S>, records: &[TaskRecord]) -> Result<Pending<S>, String> {
+        let mut pending = Pending::default();
+        for record in records {
+            let mut writes = TaskWrites::from_record(plan, self.codec, record)?;
+            if record.task == TaskId::NULL {
+                pending.null_resume = writes.resume.take().and_then(|mut r| r.pop());
+                pending.null = writes;
+            } else {
+                pending.tasks.push((record.task, writes));
+            }
+        }
+        Ok(pending)
+    }
+
+    /// The record of a checkpoint: what changed in the live state since the last one.
+    pub(crate) fn record(
+        &self,
+        plan: &Plan<S>,
+        live: &mut Live<S>,
+        header: Header,
+    ) -> Result<CheckpointRecord, CheckpointError> {
+        let fail = |what: String, why: String| CheckpointError::Codec {
+            thread: self.thread.to_string(),
+            checkpoint: header.id.to_string(),
+            what,
+            why,
+        };
+        let mut journal = live.journal.take().unwrap_or_default();
+        let changed = std::mem::take(&mut journal.changed);
+        let mut fields = Vec::with_capacity(changed.len());
+        for (field, entry) in changed {
+            if plan.untracked.contains(&field) {
+                continue;
+            }
+            let name: Arc<str> = plan.fields()[field].name().into();
+            let size = journal.tails.entry(field).or_default();
+            let value = match entry {
+                Entry::Absent => FieldValue::Absent,
+                Entry::Whole(bytes) => FieldValue::Whole(bytes),
+                Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
+                Entry::Tail(_) | Entry::Dirty { .. } => {
+                    let bytes = self.codec.field(&live.state, &plan.schema, field);
+                    let bytes = bytes.map_err(|e| fail(format!("field `{name}`"), e.to_string()))?;
+                    *size = TailSize { tail: 0, whole: bytes.len() };
+                    FieldValue::Whole(bytes)
+                }
+            };
+            fields.push(FieldRecord { name, value });
+        }
+        live.journal = Some(journal);
+        let control = control::encode(plan, self.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
+        let Header { id, parent, base, source, step, metadata, parents } = header;
+        Ok(CheckpointRecord {
+            format: FORMAT,
+            id,
+            parent,
+            base,
+            source,
+            step,
+            created_at: SystemTime::now(),
+            metadata,
+            parents,
+            control,
+            fields,
+        })
+    }
+
+    /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
+    pub(crate) async fn put(&mut self, record: CheckpointRecord) -> Result<(), CheckpointError> {
+        let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
+        let save = Box::pin(async move { checkpointer.put(&thread, &namespace, record).await });
+        self.queue.lock().await.add(save, self.durability).await
+    }
+
+    pub(crate) async fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
+        let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
+        let save = Box::pin(async move { checkpointer.put_writes(&thread, &namespace, checkpoint, task).await });
+        self.queue.lock().await.add(save, self.durability).await
+    }
+
+    /// Waits until all is saved.
+    pub(crate) async fn flush(&mut self) -> Result<(), CheckpointError> {
+        self.queue.lock().await.flush().await
+    }
+}
+
+impl TailSize {
+    /// Whether more writes may go to the tail: the tail must not outgrow the last whole value by much,
+    /// so that reading costs at most a small multiple of the value.
+    fn takes(&mut self, writes: &[Bytes]) -> bool {
+        const SMALL: usize = 4096;
+        let more: usize = writes.iter().map(Bytes::len).sum();
+        if self.tail + more > self.whole.max(SMALL) {
+            return false;
+        }
+        self.tail += more;
+        true
+    }
+}
+
+type Save = Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>;
+
+/// Saves in order. What is done at once is done in place; the rest goes on in the background.
+#[derive(Default)]
+struct SaveQueue {
+    background: Option<super::attempt::AbortOnDrop<Result<(), CheckpointError>>>,
+}
+
+impl SaveQueue {
+    async fn add(&mut self, mut save: Save, durability: Durability) -> Result<(), CheckpointError> {
+        if durability != Durability::Async {
+            self.flush().await?;
+            return save.await;
+        }
+        if self.background.as_ref().is_some_and(|b| !b.is_finished()) {
+            let before = self.background.take().expect("the line above saw it");
+            self.background = Some(super::attempt::AbortOnDrop::spawn(async move {
+                joined(before).await?;
+                save.await
+            }));
+            return Ok(());
+        }
+        self.flush().await?;
+        let first = std::future::poll_fn(|cx| Poll::Ready(save.as_mut().poll(cx))).await;
+        match first {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                self.background = Some(super::attempt::AbortOnDrop::spawn(save));
+                Ok(())
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), CheckpointError> {
+        match self.background.take() {
+            Some(background) => joined(background).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn joined(task: super::attempt::AbortOnDrop<Result<(), CheckpointError>>) -> Result<(), CheckpointError> {
+    task.await.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
+}

@@ -1,0 +1,131 @@
+//! Choosing the tasks of the next step. Pure.
+
+use std::sync::Arc;
+
+use super::live::Live;
+use super::writes::TaskWrites;
+use crate::context::Context;
+use crate::id::{CheckpointId, TaskId};
+use crate::node::{NodeError, TaskInput, TimeoutPolicy};
+use crate::plan::Plan;
+use crate::state::State;
+
+/// One run of a node in a step.
+pub(crate) struct Task<S: State> {
+    pub(crate) node: usize,
+    pub(crate) path: TaskPath,
+    /// What it is given; gone once the step's only task has taken it.
+    pub(crate) input: Option<TaskInput<S>>,
+    /// Overrides the node's timeout.
+    pub(crate) timeout: Option<TimeoutPolicy>,
+    pub(crate) id: Option<TaskId>,
+    pub(crate) context: Option<Context>,
+    pub(crate) writes: TaskWrites<S>,
+    pub(crate) failure: Option<NodeError>,
+    /// The task is not to be run: it has its writes from before.
+    pub(crate) skip: bool,
+}
+
+/// What makes a task one of its kind in its step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskPath {
+    /// Woken by an edge.
+    Pull,
+    /// The nth send.
+    Push(usize),
+    /// The handler of the failed task at this place.
+    Handler { of: usize },
+}
+
+impl<S: State> Task<S> {
+    pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput<S>>) -> Self {
+        Self {
+            node,
+            path,
+            input,
+            timeout: None,
+            id: None,
+            context: None,
+            writes: TaskWrites::default(),
+            failure: None,
+            skip: false,
+        }
+    }
+}
+
+/// The tasks of the next step: sends first, then the nodes with open triggers.
+pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Option<&[usize]>) -> Vec<Task<S>> {
+    let mut tasks = Vec::with_capacity(live.sends.len() + 1);
+    for (ix, send) in live.sends.iter().enumerate() {
+        match plan.node(&send.node) {
+            Some(node) if !plan.nodes[node].hidden => {
+                let mut task = Task::new(node, TaskPath::Push(ix), Some(TaskInput::Sent(send.payload.clone())));
+                task.timeout = send.timeout;
+                tasks.push(task);
+            }
+            _ => tracing::warn!(node = &*send.node, "a send to an unknown node is passed over"),
+        }
+    }
+    let pull = |node: usize| Task::new(node, TaskPath::Pull, Some(TaskInput::State(live.state.clone())));
+    match updated {
+        Some(updated) if !updated.is_empty() => {
+            let mut nodes: Vec<usize> = updated.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();
+            if nodes.len() > 1 {
+                nodes.sort_unstable_by_key(|n| plan.nodes[*n].rank);
+                nodes.dedup();
+            }
+            tasks.extend(nodes.into_iter().filter(|n| live.triggers(plan, *n)).map(pull));
+        }
+        _ if live.max_version == 0 => {}
+        _ => tasks.extend((0..plan.nodes.len()).filter(|n| live.triggers(plan, *n)).map(pull)),
+    }
+    tasks
+}
+
+/// The id of a task of a graph in `namespace`.
+pub(crate) fn task_id<S: State>(
+    plan: &Plan<S>,
+    checkpoint: CheckpointId,
+    namespace: &str,
+    step: i64,
+    task: &Task<S>,
+    failed: Option<TaskId>,
+) -> TaskId {
+    let node = &plan.nodes[task.node];
+    let at = if namespace.is_empty() { node.name.to_string() } else { format!("{namespace}|{}", node.name) };
+    let step = step.to_string();
+    let mut parts: Vec<&str> = vec![&at, &step, &node.name];
+    let (push, failed_id);
+    match task.path {
+        TaskPath::Pull => {
+            parts.push("__pregel_pull");
+            parts.extend(node.trigger_names.iter().map(String::as_str));
+        }
+        TaskPath::Push(ix) => {
+            push = ix.to_string();
+            parts.extend(["__pregel_push", &push]);
+        }
+        TaskPath::Handler { .. } => {
+            failed_id = failed.map(|f| f.to_string()).unwrap_or_default();
+            parts.extend(["__pregel_push", "node_error_handler", &failed_id]);
+        }
+    }
+    TaskId::derive(checkpoint, &parts)
+}
+
+/// The place of a task in the order in which writes are applied, as text.
+pub(crate) fn path_text<S: State>(plan: &Plan<S>, tasks: &[Task<S>], task: usize) -> String {
+    match tasks[task].path {
+        TaskPath::Pull => format!("~__pregel_pull, {}", plan.nodes[tasks[task].node].name),
+        TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0),
+        TaskPath::Handler { of } => match tasks[of].path {
+            TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}, node_error_handler, {:010}", 0, 0),
+            _ => format!("{}, node_error_handler, {:010}", path_text(plan, tasks, of), 0),
+        },
+    }
+}
+
+/// The namespace of a task: its graph's, its node and its id.
+pub(crate) fn task_namespace(graph: &str, node: &Arc<str>, id: TaskId) -> String {
+    if graph.is_empty() { format!("{node}:{id}") } else { format!("{graph}|{node}:{id}") }
+}

@@ -1,0 +1,279 @@
+//! What a task wrote, in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use crate::checkpoint::{CheckpointError, Codec, TaskRecord, WriteRecord};
+use crate::id::TaskId;
+use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
+use crate::plan::{ControlKind, Plan};
+use crate::state::{Put, State, decode, encode};
+
+/// Everything that came of a task so far.
+pub(crate) struct TaskWrites<S: State> {
+    pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+    /// The encoded puts, if someone saved them.
+    pub(crate) encoded: Vec<Bytes>,
+    /// The records of puts that were merged ahead.
+    pub(crate) merged: Vec<WriteRecord>,
+    /// The puts that were merged ahead, if someone wants to see them.
+    pub(crate) kept: Vec<Put<S::Write>>,
+    /// Triggers written, with the member for joins.
+    pub(crate) signals: SmallVec<[(usize, usize); 2]>,
+    pub(crate) sends: Vec<Send>,
+    pub(crate) returned: Option<Value>,
+    /// It finished, even if it wrote nothing.
+    pub(crate) done: bool,
+    pub(crate) error: Option<Arc<str>>,
+    /// An error handler takes over from it.
+    pub(crate) handled: bool,
+    pub(crate) interrupts: Option<Vec<Interrupt>>,
+    pub(crate) resume: Option<Vec<Value>>,
+}
+
+impl<S: State> Default for TaskWrites<S> {
+    fn default() -> Self {
+        Self {
+            puts: SmallVec::new(),
+            encoded: Vec::new(),
+            merged: Vec::new(),
+            kept: Vec::new(),
+            signals: SmallVec::new(),
+            sends: Vec::new(),
+            returned: None,
+            done: false,
+            error: None,
+            handled: false,
+            interrupts: None,
+            resume: None,
+        }
+    }
+}
+
+impl<S: State> Clone for TaskWrites<S> {
+    fn clone(&self) -> Self {
+        Self {
+            puts: self.puts.clone(),
+            encoded: self.encoded.clone(),
+            merged: self.merged.clone(),
+            kept: self.kept.clone(),
+            signals: self.signals.clone(),
+            sends: self.sends.clone(),
+            returned: self.returned.clone(),
+            done: self.done,
+            error: self.error.clone(),
+            handled: self.handled,
+            interrupts: self.interrupts.clone(),
+            resume: self.resume.clone(),
+        }
+    }
+}
+
+const TASKS: &str = "__tasks__";
+const RETURN: &str = "__return__";
+const NO_WRITES: &str = "__no_writes__";
+
+impl<S: State> TaskWrites<S> {
+    /// Whether the task came to its end: it has written something, or noted that it had nothing to write.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.done || self.has_output()
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        !self.puts.is_empty() || !self.merged.is_empty() || !self.signals.is_empty() || !self.sends.is_empty() || self.returned.is_some()
+    }
+
+    /// The questions that still wait for an answer.
+    pub(crate) fn open_questions(&self) -> &[Interrupt] {
+        if self.is_finished() { &[] } else { self.interrupts.as_deref().unwrap_or_default() }
+    }
+
+    /// Only what the task gave out, without the record of how it went.
+    pub(crate) fn output(&self) -> Self {
+        Self { error: None, handled: false, interrupts: None, resume: None, ..self.clone() }
+    }
+
+    /// Encodes each put once; the checkpoint takes over the same bytes.
+    fn encode_puts(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<Vec<WriteRecord>, CheckpointError> {
+        if self.encoded.len() != self.puts.len() {
+            self.encoded.clear();
+            for put in &self.puts {
+                let bytes = codec.write(&plan.schema, &put.write);
+                self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
+            }
+        }
+        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len() + self.sends.len());
+        for (put, bytes) in self.puts.iter().zip(&self.encoded) {
+            let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
+            if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
+                let channel = plan.fields()[field].name.as_ref().into();
+                writes.push(WriteRecord { channel, value: bytes.clone(), overwrite: put.overwrite });
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Makes the records of the puts, before the puts are merged ahead.
+    pub(crate) fn encode(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<(), CheckpointError> {
+        self.merged = self.encode_puts(plan, codec)?;
+        Ok(())
+    }
+
+    /// The record to save.
+    pub(crate) fn record(
+        &mut self,
+        plan: &Plan<S>,
+        codec: &Codec<S>,
+        task: TaskId,
+        path: String,
+    ) -> Result<TaskRecord, CheckpointError> {
+        let mut writes = if self.merged.is_empty() { self.encode_puts(plan, codec)? } else { self.merged.clone() };
+        for (channel, member) in &self.signals {
+            let name = plan.control[*channel].name.as_str().into();
+            let value = match &plan.control[*channel].kind {
+                ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
+                    Bytes::copy_from_slice(members[*member].as_bytes())
+                }
+                _ => Bytes::new(),
+            };
+            writes.push(WriteRecord { channel: name, value, overwrite: false });
+        }
+        for send in &self.sends {
+            let value = encode_send(plan, send).map_err(|e| unencodable(&format!("a send to `{}`", send.node), e))?;
+            writes.push(WriteRecord { channel: TASKS.into(), value, overwrite: false });
+        }
+        if let Some(value) = &self.returned {
+            let value = encode(value).map_err(|e| unencodable("a returned value", e.to_string()))?;
+            writes.push(WriteRecord { channel: RETURN.into(), value, overwrite: false });
+        }
+        if self.done && writes.is_empty() {
+            writes.push(WriteRecord { channel: NO_WRITES.into(), value: Bytes::new(), overwrite: false });
+        }
+        Ok(TaskRecord {
+            task,
+            path,
+            writes,
+            error: self.error.as_deref().map(str::to_owned),
+            handled: self.handled,
+            interrupts: self.interrupts.clone(),
+            resume: self.resume.clone().map(Value::Array),
+        })
+    }
+
+    /// The writes of a saved record. Writes to what the graph no longer has are passed over.
+    pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, String> {
+        let mut writes = Self {
+            error: record.error.as_deref().map(Into::into),
+            handled: record.handled,
+            interrupts: record.interrupts.clone(),
+            resume: record.resume.clone().map(|v| match v {
+                Value::Array(list) => list,
+                one => vec![one],
+            }),
+            ..Self::default()
+        };
+        for write in &record.writes {
+            writes.take_in(plan, codec, write)?;
+        }
+        Ok(writes)
+    }
+
+    fn take_in(&mut self, plan: &Plan<S>, codec: &Codec<S>, write: &WriteRecord) -> Result<(), String> {
+        let failed = |e: crate::CodecError| format!("write to `{}`: {e}", write.channel);
+        match &*write.channel {
+            NO_WRITES => self.done = true,
+            TASKS => self.sends.push(decode_send(&write.value).map_err(failed)?),
+            RETURN => self.returned = Some(decode(&write.value).map_err(failed)?),
+            name => {
+                if let Some(channel) = plan.control.iter().position(|c| c.name == name) {
+                    let member = match &plan.control[channel].kind {
+                        ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
+                            members.iter().position(|m| m.as_bytes() == &write.value[..])
+                        }
+                        _ => Some(0),
+                    };
+                    self.signals.extend(member.map(|m| (channel, m)));
+                } else if let Some(field) = plan.field_named(name) {
+                    let value = (codec.decode_write)(&plan.schema, field, &write.value).map_err(failed)?;
+                    self.puts.push(Put { write: value, overwrite: write.overwrite });
+                    self.encoded.push(write.value.clone());
+                } else {
+                    tracing::warn!(channel = name, "a saved write is for a channel that the graph no longer has");
+                    self.done = true;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unencodable(what: &str, why: String) -> CheckpointError {
+    CheckpointError::Codec { thread: String::new(), checkpoint: "being made".to_owned(), what: what.to_owned(), why }
+}
+
+fn describe<S: State>(plan: &Plan<S>, write: &S::Write) -> String {
+    S::field_of(&plan.schema, write).map_or_else(String::new, |f| format!("field `{}`", plan.fields()[f].name()))
+}
+
+type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Option<u64>, Option<u64>, bool)>);
+
+/// A send as it is saved: node, payload, timeout in milliseconds.
+pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Bytes, String> {
+    let payload = tracked_payload(plan, &send.payload)?;
+    let ms = |d: Option<std::time::Duration>| d.map(|d| d.as_millis() as u64);
+    let timeout = send.timeout.map(|t| (ms(t.run), ms(t.idle), t.heartbeat_only));
+    let saved: SavedSend<'_> = (send.node.as_ref().into(), serde_bytes::Bytes2(payload), timeout);
+    encode(&saved).map_err(|e| e.to_string())
+}
+
+/// A payload without the untracked fields that it may carry.
+fn tracked_payload<S: State>(plan: &Plan<S>, payload: &Payload) -> Result<Bytes, String> {
+    if !plan.untracked.is_empty()
+        && let Some(Value::Object(map)) = payload.peek::<Value>()
+    {
+        let mut map = map.clone();
+        plan.untracked.iter().for_each(|f| drop(map.remove(plan.fields()[*f].name())));
+        return encode(&map).map_err(|e| e.to_string());
+    }
+    payload.encoded().map_err(|e| e.to_string())
+}
+
+pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
+    let (node, payload, timeout): SavedSend<'static> = decode(bytes)?;
+    let ms = |v: Option<u64>| v.map(std::time::Duration::from_millis);
+    let timeout = timeout.map(|(run, idle, heartbeat_only)| TimeoutPolicy { run: ms(run), idle: ms(idle), heartbeat_only });
+    Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout })
+}
+
+/// Bytes as msgpack's own kind of bytes.
+mod serde_bytes {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(super) struct Bytes2(pub(super) Bytes);
+
+    impl Serialize for Bytes2 {
+        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+            serializer.serialize_bytes(&self.0)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Bytes2 {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Visitor;
+            impl de::Visitor<'_> for Visitor {
+                type Value = Bytes2;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("bytes")
+                }
+                fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes2, E> {
+                    Ok(Bytes2(Bytes::copy_from_slice(bytes)))
+                }
+            }
+            deserializer.deserialize_bytes(Visitor)
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! The two kinds of error: what is wrong with a graph, and what went wrong in a run.
+//!
+//! Shape errors are an open enum whose words carry the way out; a run's error is one
+//! opaque type that can be asked.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Any error a node may return.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// One mistake in a graph, found by [`StateGraph::compile`](crate::StateGraph::compile).
+///
+/// ```
+/// use superstep::{BuildError, JsonState, StateGraph, START};
+///
+/// let mistakes = StateGraph::dynamic(JsonState::schema())
+///     .add_edge(START, "plan")
+///     .compile()
+///     .unwrap_err();
+/// assert!(matches!(&mistakes.errors()[0], BuildError::UnknownTarget { .. }));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A node has an empty name, a reserved name or a reserved character in it.
+    #[error("node name `{name}` cannot be used: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Two nodes have one name.
+    #[error("node `{name}` was added twice; give one of them another name")]
+    DuplicateNode {
+        /// The name.
+        name: String,
+    },
+    /// An edge, branch or destination starts at a node that was never added.
+    #[error("edge from unknown node `{name}`; add it with `add_node(\"{name}\", ..)`{hint}")]
+    UnknownSource {
+        /// The unknown name.
+        name: String,
+        /// A similar known name, if there is one.
+        hint: Hint,
+    },
+    /// An edge, branch or destination leads to a node that was never added.
+    #[error("edge from `{from}` to unknown node `{name}`; add it with `add_node(\"{name}\", ..)`{hint}")]
+    UnknownTarget {
+        /// Where the edge starts.
+        from: String,
+        /// The unknown name.
+        name: String,
+        /// A similar known name, if there is one.
+        hint: Hint,
+    },
+    /// An edge starts at `END`.
+    #[error("`END` cannot be the source of an edge (to `{to}`)")]
+    EdgeFromEnd {
+        /// Where the edge leads.
+        to: String,
+    },
+    /// An edge leads to `START`.
+    #[error("`START` cannot be the target of an edge (from `{from}`); to go round again, lead to the first node")]
+    EdgeToStart {
+        /// Where the edge starts.
+        from: String,
+    },
+    /// No edge leaves `START`.
+    #[error("the graph has no entry; add `add_edge(START, \"..\")` or `set_entry_point(\"..\")`")]
+    NoEntryPoint,
+    /// Two conditional edges of one node have the same name.
+    #[error("node `{node}` has two conditional edges named `{name}`; name one with `add_named_conditional_edges`")]
+    DuplicateBranch {
+        /// The source of the branches.
+        node: String,
+        /// Their name.
+        name: String,
+    },
+    /// A list of nodes to stop at names a node that is not there.
+    #[error("`{list}` names unknown node `{name}`{hint}")]
+    UnknownInterruptNode {
+        /// `interrupt_before` or `interrupt_after`.
+        list: &'static str,
+        /// The unknown name.
+        name: String,
+        /// A similar known name, if there is one.
+        hint: Hint,
+    },
+    /// A list of fields names a field that the state does not have.
+    #[error("`{place}` names unknown field `{name}`{hint}")]
+    UnknownField {
+        /// Which list it was.
+        place: String,
+        /// The unknown name.
+        name: String,
+        /// A similar known name, if there is one.
+        hint: Hint,
+    },
+    /// Two fields have one name but different merge rules, or a managed value where none can be.
+    #[error("field `{name}`: {why}")]
+    BadField {
+        /// The field.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A number that must be positive is not.
+    #[error("{place}: {why}")]
+    BadOption {
+        /// Which option, and of which node.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A join has no source.
+    #[error("the join into `{to}` waits for nobody; name at least one source")]
+    EmptyJoin {
+        /// The node that would wait.
+        to: String,
+    },
+}
+
+/// A "did you mean" for an unknown name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hint(Option<String>);
+
+impl Hint {
+    /// Looks for the known name nearest to `name`.
+    pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let best = known
+            .into_iter()
+            .map(|k| (distance(name, k), k))
+            .filter(|(d, k)| *d <= 2 && *d < k.len())
+            .min();
+        Hint(best.map(|(_, k)| k.to_owned()))
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(name) => write!(f, " (did you mean `{name}`?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Everything that is wrong with a graph, reported at once.
+///
+/// ```
+/// use superstep::{JsonState, StateGraph};
+///
+/// let error = StateGraph::dynamic(JsonState::schema()).compile().unwrap_err();
+/// assert!(error.to_string().contains("has no entry"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompilationError(Vec<BuildError>);
+
+impl CompilationError {
+    pub(crate) fn new(errors: Vec<BuildError>) -> Self {
+        Self(errors)
+    }
+
+    /// The mistakes, in the order in which the graph was built.
+    pub fn errors(&self) -> &[BuildError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CompilationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [one] => write!(f, "{one}"),
+            many => {
+                write!(f, "the graph has {} mistakes:", many.len())?;
+                many.iter().try_for_each(|e| write!(f, "\n  - {e}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompilationError {}
+
+/// A write that does not fit the field it is for.
+///
+/// ```
+/// use superstep::InvalidUpdate;
+///
+/// let error = InvalidUpdate::new("score", "expected a number");
+/// assert_eq!(error.to_string(), "field `score`: expected a number");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidUpdate {
+    pub(crate) field: String,
+    pub(crate) why: String,
+    /// The reducer itself refused the value, as opposed to a rule of the field.
+    pub(crate) refused_by_reducer: bool,
+}
+
+impl InvalidUpdate {
+    /// A write to `field` that breaks the field's rule.
+    pub fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { field: field.into(), why: why.into(), refused_by_reducer: false }
+    }
+
+    /// A value that the field's reducer cannot merge.
+    pub fn refused(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { field: field.into(), why: why.into(), refused_by_reducer: true }
+    }
+
+    /// The field that was written.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+}
+
+impl fmt::Display for InvalidUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "field `{}`: {}", self.field, self.why)
+    }
+}
+
+impl std::error::Error for InvalidUpdate {}
+
+/// Why a run ended without a result.
+///
+/// It is one type that can be asked; match on [`Error::kind`] where several answers differ.
+///
+/// ```
+/// use superstep::{ErrorKind, JsonState, StateGraph, END, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::dynamic(JsonState::schema())
+///     .add_node("fail", async |_: superstep::JsonInput| Err::<(), _>("no luck"))
+///     .add_edge(START, "fail")
+///     .compile()?;
+/// let error = app.invoke(serde_json::json!({})).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Node);
+/// assert_eq!(error.node(), Some("fail"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Error(Box<Failure>);
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    pub(crate) node: Option<String>,
+    pub(crate) message: String,
+    pub(crate) source: Option<BoxError>,
+}
+
+/// The kinds of [`Error`].
+///
+/// ```
+/// assert_ne!(superstep::ErrorKind::Timeout, superstep::ErrorKind::Node);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The run used up its steps before it came to an end.
+    RecursionLimit,
+    /// There was nothing to start with: no input, and no saved work to go on with.
+    EmptyInput,
+    /// A field was read that was never written.
+    EmptyChannel,
+    /// A node returned something that its graph cannot take.
+    InvalidUpdate,
+    /// A node took too long.
+    Timeout,
+    /// A node returned an error.
+    Node,
+    /// A node panicked.
+    Panic,
+    /// A call that cannot be served: unknown names, missing thread, a limit of zero.
+    Invalid,
+    /// One answer was given while several questions are open.
+    AmbiguousResume,
+    /// An answer was given to a question that nobody asked.
+    UnknownInterrupt,
+    /// A command for a parent graph reached the root.
+    ParentCommand,
+    /// The work was cancelled.
+    Cancelled,
+    /// The run was asked to stop at the next checkpoint and did.
+    Drained,
+    /// Something could not be saved or read back.
+    Checkpoint,
+    /// A store or cache failed.
+    Store,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Failure { kind, node: None, message: message.into(), source: None }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn node_failed(node: &str, source: BoxError) -> Self {
+        Self(Box::new(Failure {
+            kind: ErrorKind::Node,
+            node: Some(node.to_owned()),
+            message: format!("node `{node}` failed"),
+            source: Some(source),
+        }))
+    }
+
+    pub(crate) fn timed_out(node: &str, what: &str, limit: Duration) -> Self {
+        Self::new(ErrorKind::Timeout, format!("node `{node}` exceeded its {what} timeout of {limit:?}")).at(node)
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new(ErrorKind::Cancelled, "the run was cancelled")
+    }
+
+    pub(crate) fn at(mut self, node: &str) -> Self {
+        self.0.node.get_or_insert_with(|| node.to_owned());
+        self
+    }
+
+    pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Which kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The node that failed, if a node did.
+    pub fn node(&self) -> Option<&str> {
+        self.0.node.as_deref()
+    }
+
+    /// Whether the run used up its recursion limit.
+    pub fn is_recursion_limit(&self) -> bool {
+        self.kind() == ErrorKind::RecursionLimit
+    }
+
+    /// Whether a node took too long.
+    pub fn is_timeout(&self) -> bool {
+        self.kind() == ErrorKind::Timeout
+    }
+
+    /// Whether the run was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.kind() == ErrorKind::Cancelled
+    }
+
+    /// Whether the run stopped because it was asked to, at a checkpoint it can go on from.
+    pub fn is_drained(&self) -> bool {
+        self.kind() == ErrorKind::Drained
+    }
+
+    /// Whether the same call may succeed if it is made again: the failure lay in a node's
+    /// work, in time or in storage, not in the call or the graph.
+    ///
+    /// A node error marked [`Terminal`] is not retryable.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Node => !self.0.source.as_ref().is_some_and(|s| s.is::<Terminal>()),
+            kind => matches!(kind, ErrorKind::Timeout | ErrorKind::Checkpoint | ErrorKind::Store | ErrorKind::Drained | ErrorKind::Cancelled),
+        }
+    }
+
+    /// The error that a node returned, if it is a `T`.
+    ///
+    /// An error of a node inside a subgraph is found too.
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        let source = self.0.source.as_deref()?;
+        source.downcast_ref::<T>().or_else(|| source.downcast_ref::<Error>()?.downcast_ref::<T>())
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        *self.0
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        match &self.0.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
+    }
+}
+
+impl From<InvalidUpdate> for Error {
+    fn from(error: InvalidUpdate) -> Self {
+        let kind = if error.refused_by_reducer { ErrorKind::Invalid } else { ErrorKind::InvalidUpdate };
+        Error::new(kind, error.to_string())
+    }
+}
+
+impl From<crate::checkpoint::CheckpointError> for Error {
+    fn from(error: crate::checkpoint::CheckpointError) -> Self {
+        Error::new(ErrorKind::Checkpoint, "a checkpoint could not be saved or read").caused_by(error)
+    }
+}
+
+/// Marks a node's error as one that no retry can mend.
+///
+/// ```
+/// use superstep::Terminal;
+///
+/// fn charge(card: &str) -> Result<(), Terminal> {
+///     if card.is_empty() { return Err(Terminal::new("there is no card")); }
+///     Ok(())
+/// }
+/// assert_eq!(charge("").unwrap_err().to_string(), "there is no card");
+/// ```
+#[derive(Debug)]
+pub struct Terminal(BoxError);
+
+impl Terminal {
+    /// Wraps an error.
+    pub fn new(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Display for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Terminal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}

@@ -1,0 +1,550 @@
+//! Workflows made of functions: an entrypoint that calls tasks whose results are kept.
+//!
+//! A task that finished is never run again: not after a question, a failure or a restart.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cache::Cache;
+use crate::checkpoint::{Checkpointer, Codec};
+use crate::context::{Context, lock};
+use crate::engine::{CallFn, RunInput};
+use crate::error::{BoxError, Error, InvalidUpdate};
+use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_plan};
+use crate::invoke::{IntoInput, Invoke, Streaming};
+use crate::node::{BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy};
+use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable, START};
+use crate::state::{Change, CodecError, FieldKind, FieldSpec, Persist, Put, Scratch, State};
+use crate::store::Store;
+use crate::thread::Thread;
+
+/// The state of a workflow made of functions: what it returned last, and what it saved for the next run.
+///
+/// ```
+/// use superstep::Returned;
+/// assert_eq!(Returned::default().value, None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Returned {
+    /// What the entrypoint returned.
+    pub value: Option<Value>,
+    /// What it saved; the next run gets it as [`Previous`](crate::Previous).
+    pub saved: Option<Value>,
+}
+
+impl Returned {
+    /// What the entrypoint returned, as a `T`.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn get<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(self.value.as_ref().unwrap_or(&Value::Null))
+    }
+}
+
+const VALUE: usize = 0;
+const SAVED: usize = 1;
+
+impl State for Returned {
+    type Schema = ();
+    type Write = (usize, Value);
+
+    fn fields((): &()) -> &[FieldSpec] {
+        const FIELDS: &[FieldSpec] =
+            &[FieldSpec::new("__end__", FieldKind::LastValue), FieldSpec::new("__previous__", FieldKind::LastValue)];
+        FIELDS
+    }
+
+    fn empty((): &()) -> Self {
+        Self::default()
+    }
+
+    fn field_of((): &(), write: &(usize, Value)) -> Option<usize> {
+        Some(write.0)
+    }
+
+    fn update(
+        &mut self,
+        (): &(),
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<(usize, Value)>>,
+        _: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate> {
+        let name = Self::fields(&())[field].name();
+        let slot = if field == VALUE { &mut self.value } else { &mut self.saved };
+        let mut writes = writes.map(|put| put.map(|(_, value)| Some(value)));
+        crate::channel::typed::last_value(slot, name, &mut writes)
+    }
+
+    fn read(&self, (): &(), field: usize) -> Option<(usize, Value)> {
+        let slot = if field == VALUE { &self.value } else { &self.saved };
+        slot.clone().map(|value| (field, value))
+    }
+
+    fn reset(&mut self, (): &(), field: usize) {
+        *(if field == VALUE { &mut self.value } else { &mut self.saved }) = None;
+    }
+}
+
+impl Persist for Returned {
+    fn encode_write((): &(), write: &(usize, Value), out: &mut Vec<u8>) -> Result<(), CodecError> {
+        crate::state::encode_into(&write.1, out)
+    }
+
+    fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<(usize, Value), CodecError> {
+        Ok((field, crate::state::decode(bytes)?))
+    }
+
+    fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        crate::state::encode_into(if field == VALUE { &self.value } else { &self.saved }, out)
+    }
+
+    fn decode_field(&mut self, (): &(), field: usize, bytes: &[u8]) -> Result<(), CodecError> {
+        *(if field == VALUE { &mut self.value } else { &mut self.saved }) = Some(crate::state::decode(bytes)?);
+        Ok(())
+    }
+}
+
+/// What an entrypoint returns to its caller, and what it saves for the next run instead.
+///
+/// ```
+/// use superstep::{Entrypoint, Final, Previous};
+/// let sum = Entrypoint::new("sum", async |n: i64, before: Previous<i64>| {
+///     let total = before.0.unwrap_or(0) + n;
+///     Final { value: format!("so far {total}"), save: total }
+/// });
+/// # let _ = sum;
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Final<V, P> {
+    /// For the caller.
+    pub value: V,
+    /// For the next run.
+    pub save: P,
+}
+
+/// What an entrypoint may return: anything that serde can write, [`Final`], or a `Result` of these.
+#[diagnostic::on_unimplemented(
+    message = "an entrypoint cannot return `{Self}`",
+    note = "return something that implements serde's `Serialize`, a `Final`, or a `Result` of these"
+)]
+pub trait IntoReturned<Marker> {
+    /// The value for the caller and the value to save.
+    ///
+    /// # Errors
+    /// If the entrypoint failed, or a value cannot be encoded.
+    fn into_returned(self) -> Result<(Value, Value), BoxError>;
+}
+
+/// Tells plain values from the other things that an entrypoint may return.
+#[doc(hidden)]
+pub struct PlainMarker;
+/// Tells finals from the other things that an entrypoint may return.
+#[doc(hidden)]
+pub struct FinalMarker;
+/// Tells results from the other things that an entrypoint may return.
+#[doc(hidden)]
+pub struct ResultMarker<M>(PhantomData<M>);
+
+impl<T: Serialize> IntoReturned<PlainMarker> for T {
+    fn into_returned(self) -> Result<(Value, Value), BoxError> {
+        let value = serde_json::to_value(self)?;
+        Ok((value.clone(), value))
+    }
+}
+
+impl<V: Serialize, P: Serialize> IntoReturned<FinalMarker> for Final<V, P> {
+    fn into_returned(self) -> Result<(Value, Value), BoxError> {
+        Ok((serde_json::to_value(self.value)?, serde_json::to_value(self.save)?))
+    }
+}
+
+impl<M, T: IntoReturned<M>, E: Into<BoxError>> IntoReturned<ResultMarker<M>> for Result<T, E> {
+    fn into_returned(self) -> Result<(Value, Value), BoxError> {
+        self.map_err(Into::into)?.into_returned()
+    }
+}
+
+/// An async function that can be an entrypoint: an input, then what it asks for.
+pub trait EntryFn<I, Args>: Send + Sync + 'static {
+    /// Starts it.
+    #[doc(hidden)]
+    fn start(&self, input: I, cx: &Context) -> EntryFuture;
+}
+
+type EntryFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Value, Value), BoxError>> + Send>>;
+
+macro_rules! entry_fns {
+    ($([$($arg:ident),*]),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<I, F, Fut, M, $($arg,)*> EntryFn<I, (M, $($arg,)*)> for F
+        where
+            F: Fn(I, $($arg),*) -> Fut + Send + Sync + 'static,
+            Fut: Future + Send + 'static,
+            Fut::Output: IntoReturned<M>,
+            $($arg: FromContext,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn start(&self, input: I, cx: &Context) -> EntryFuture {
+                $(let $arg = match $arg::from_context(cx) {
+                    Ok(arg) => arg,
+                    Err(error) => return Box::pin(async move { Err(error) }),
+                };)*
+                let future = self(input, $($arg),*);
+                Box::pin(async move { future.await.into_returned() })
+            }
+        }
+    )*};
+}
+
+entry_fns!([], [A], [A, B], [A, B, C], [A, B, C, D]);
+
+/// A workflow made of functions: one function that may call [`Task`]s, ask, loop and branch as Rust does.
+///
+/// ```
+/// use superstep::{BoxError, Context, Entrypoint, MemorySaver, Task};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let double = Task::new("double", async |n: i64| Ok::<_, BoxError>(n * 2));
+/// let workflow = Entrypoint::new("workflow", move |n: i64, cx: Context| {
+///     let double = double.clone();
+///     async move {
+///         let once = double.call(&cx, n).await?;
+///         let (a, b) = (double.call(&cx, once), double.call(&cx, 1));   // both run at once
+///         Ok::<_, BoxError>(a.await? + b.await?)
+///     }
+/// })
+/// .checkpointer(MemorySaver::new())
+/// .compile();
+/// let out = workflow.invoke(3).thread("t").await?;
+/// assert_eq!(out.get::<i64>()?, 14);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Entrypoint<I> {
+    name: String,
+    run: Arc<dyn Fn(Value, &Context) -> EntryFuture + Send + Sync>,
+    persistence: Persistence,
+    store: Option<Arc<dyn Store>>,
+    cache: Option<Arc<dyn Cache>>,
+    retry: Vec<RetryPolicy>,
+    timeout: Option<Duration>,
+    input: PhantomData<fn(I)>,
+}
+
+impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
+    /// A workflow that is this function.
+    pub fn new<M>(name: impl Into<String>, run: impl EntryFn<I, M>) -> Self {
+        let run = move |input: Value, cx: &Context| match serde_json::from_value::<I>(input) {
+            Ok(input) => run.start(input, cx),
+            Err(error) => {
+                let error = Box::new(Error::invalid(format!("the input does not fit the entrypoint: {error}"))) as BoxError;
+                Box::pin(async move { Err(error) })
+            }
+        };
+        Self {
+            name: name.into(),
+            run: Arc::new(run),
+            persistence: Persistence::Inherit,
+            store: None,
+            cache: None,
+            retry: Vec::new(),
+            timeout: None,
+            input: PhantomData,
+        }
+    }
+
+    /// Saves results, so that the workflow can be resumed.
+    pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
+        self.persistence = Persistence::In(Arc::new(checkpointer));
+        self
+    }
+
+    /// Long-term memory.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where results of cached tasks are kept.
+    pub fn cache(mut self, cache: impl Cache) -> Self {
+        self.cache = Some(Arc::new(cache));
+        self
+    }
+
+    /// Runs the entrypoint again when it fails; tasks that finished are not run again.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry.push(policy);
+        self
+    }
+
+    /// Limits how long an attempt may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Makes it ready to run.
+    pub fn compile(self) -> Workflows<I> {
+        let run = self.run;
+        let boxed: BoxedNode<Returned> = BoxedNode {
+            run: Arc::new(move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
+                let cx = (call.context)();
+                let input = match call.input {
+                    crate::node::TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
+                    crate::node::TaskInput::State(_) => Value::Null,
+                };
+                let future = run(input, &cx);
+                Box::pin(async move {
+                    let (value, saved) = future.await?;
+                    let puts = [Put::merge((VALUE, value)), Put::merge((SAVED, saved))];
+                    Ok(Outcome { puts: puts.into_iter().collect(), ..Outcome::none() })
+                })
+            }),
+            subgraph: None,
+        };
+        let mut options = NodeOptions::new();
+        options.retry = (!self.retry.is_empty()).then_some(self.retry);
+        options.timeout = self.timeout.map(Into::into);
+        let mut node = node_plan(&self.name, boxed, options, &());
+        node.triggers = vec![0];
+        node.returns = true;
+        let mut names = NameTable::default();
+        names.insert(self.name.as_str().into(), 0);
+        let control = vec![ControlChannel { name: START.to_owned(), kind: ControlKind::Start }];
+        let mut settings = Settings::named(self.name.clone());
+        settings.checkpointer = self.persistence;
+        settings.codec = Some(Codec::of());
+        settings.store = self.store;
+        settings.cache = self.cache;
+        let mut plan = finish_plan(vec![node], names, control, (), &settings);
+        plan.input = InputMode::Entry;
+        plan.output = Fields::One(VALUE);
+        plan.shown = Fields::One(VALUE);
+        Workflows { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
+    }
+}
+
+/// A workflow made of functions, ready to run.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let hello = superstep::Entrypoint::new("hello", async |name: String| format!("hello, {name}")).compile();
+/// assert_eq!(hello.invoke("Ada").await?.get::<String>()?, "hello, Ada");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Workflows<I> {
+    graph: CompiledStateGraph<Returned>,
+    input: PhantomData<fn(I)>,
+}
+
+impl<I> Clone for Workflows<I> {
+    fn clone(&self) -> Self {
+        Self { graph: self.graph.clone(), input: PhantomData }
+    }
+}
+
+impl<I> Workflows<I> {
+    /// Runs it on an input; await the result.
+    pub fn invoke(&self, input: impl Serialize) -> Invoke<Returned> {
+        self.graph.invoke_raw(input_of(input))
+    }
+
+    /// Runs it and shows what happens.
+    pub fn stream(&self, input: impl Serialize) -> Streaming<Returned> {
+        self.graph.stream_raw(input_of(input))
+    }
+
+    /// Goes on: with an answer to a question, or after a failure.
+    pub fn resume<M>(&self, with: impl IntoInput<Returned, M>) -> Invoke<Returned> {
+        self.graph.invoke(with)
+    }
+
+    /// A thread of it.
+    pub fn thread(&self, name: impl Into<Arc<str>>) -> Thread<Returned> {
+        self.graph.thread(name)
+    }
+
+    /// The graph that it is: one node.
+    pub fn graph(&self) -> &CompiledStateGraph<Returned> {
+        &self.graph
+    }
+}
+
+fn input_of(input: impl Serialize) -> RunInput<Returned> {
+    match serde_json::to_value(input) {
+        Ok(Value::Null) => RunInput::Nothing,
+        Ok(value) => RunInput::Value(value),
+        Err(error) => RunInput::Unencodable(error.to_string()),
+    }
+}
+
+/// How a call is made.
+#[derive(Clone, Default)]
+pub(crate) struct CallOptions {
+    pub(crate) retry: Vec<RetryPolicy>,
+    pub(crate) timeout: Option<Duration>,
+    /// Whether results are cached, and for how long.
+    pub(crate) cache: Option<Option<Duration>>,
+}
+
+/// A function whose results are kept: called inside an entrypoint, a node or another task.
+///
+/// See [`Entrypoint`] for a whole program.
+///
+/// ```
+/// use superstep::{BoxError, RetryPolicy, Task};
+/// let fetch = Task::new("fetch", async |url: String| Ok::<_, BoxError>(url.len())).retry(RetryPolicy::new());
+/// # let _ = fetch;
+/// ```
+pub struct Task<A, R> {
+    name: Arc<str>,
+    run: CallFn,
+    options: CallOptions,
+    types: PhantomData<fn(A) -> R>,
+}
+
+impl<A, R> Clone for Task<A, R> {
+    fn clone(&self) -> Self {
+        Self { name: self.name.clone(), run: self.run.clone(), options: self.options.clone(), types: PhantomData }
+    }
+}
+
+/// An async function that can be a task: an argument, and the task's own context if it asks for it.
+pub trait TaskFn<A, R, Marker>: Send + Sync + 'static {
+    /// Starts it.
+    #[doc(hidden)]
+    fn start(&self, argument: A, cx: Context) -> std::pin::Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>;
+}
+
+/// Tells tasks that ask for their context from those that do not.
+#[doc(hidden)]
+pub struct WithContext<E>(PhantomData<E>);
+/// Tells tasks without context.
+#[doc(hidden)]
+pub struct WithoutContext<E>(PhantomData<E>);
+
+impl<A, R, E, F, Fut> TaskFn<A, R, WithoutContext<E>> for F
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    fn start(&self, argument: A, _: Context) -> std::pin::Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>> {
+        let future = self(argument);
+        Box::pin(async move { future.await.map_err(Into::into) })
+    }
+}
+
+impl<A, R, E, F, Fut> TaskFn<A, R, WithContext<E>> for F
+where
+    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    fn start(&self, argument: A, cx: Context) -> std::pin::Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>> {
+        let future = self(argument, cx);
+        Box::pin(async move { future.await.map_err(Into::into) })
+    }
+}
+
+impl<A, R> Task<A, R>
+where
+    A: Serialize + DeserializeOwned + Send + 'static,
+    R: Serialize + DeserializeOwned + 'static,
+{
+    /// A task that is this function.
+    pub fn new<M>(name: impl Into<String>, run: impl TaskFn<A, R, M>) -> Self {
+        let run = Arc::new(run);
+        let run = move |argument: Value, cx: Context| -> crate::engine::CallFuture {
+            let run = run.clone();
+            Box::pin(async move {
+                let argument: A = serde_json::from_value(argument)?;
+                Ok(serde_json::to_value(run.start(argument, cx).await?)?)
+            })
+        };
+        Self { name: name.into().into(), run: Arc::new(run), options: CallOptions::default(), types: PhantomData }
+    }
+
+    /// Runs it again when it fails.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.options.retry.push(policy);
+        self
+    }
+
+    /// Limits how long an attempt may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.options.timeout = Some(limit);
+        self
+    }
+
+    /// Keeps results in the workflow's cache, by argument, for good or for a while.
+    pub fn cached(mut self, ttl: Option<Duration>) -> Self {
+        self.options.cache = Some(ttl);
+        self
+    }
+
+    /// Calls it: it starts at once, and its result is awaited. Several calls run side by side.
+    ///
+    /// The order of calls in their caller names them, so it must not depend on chance.
+    pub fn call(&self, cx: &Context, argument: A) -> Calling<R> {
+        cx.task.touch();
+        let ix = {
+            let mut answers = lock(&cx.task.answers);
+            answers.calls += 1;
+            answers.calls - 1
+        };
+        let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
+            (Ok(value), Some(host)) => {
+                let future = host.call(cx.clone(), ix, self.name.clone(), value, self.options.clone(), self.run.clone());
+                Running::Spawned(crate::engine::AbortOnDrop::spawn(future))
+            }
+            (Err(error), _) => Running::Refused(Some(error.into())),
+            (_, None) => Running::Refused(Some("tasks can only be called inside a run".into())),
+        };
+        Calling { running, result: PhantomData }
+    }
+}
+
+/// A task that was called: await its result. Dropping it cancels the task.
+///
+/// ```
+/// # use superstep::{BoxError, Context, Task};
+/// # async fn f(double: Task<i64, i64>, cx: Context) -> Result<i64, BoxError> {
+/// let (a, b) = (double.call(&cx, 1), double.call(&cx, 2));
+/// Ok(a.await? + b.await?)
+/// # }
+/// ```
+#[must_use = "a call that is not awaited is cancelled"]
+pub struct Calling<R> {
+    running: Running,
+    result: PhantomData<fn() -> R>,
+}
+
+enum Running {
+    Spawned(crate::engine::AbortOnDrop<Result<Value, BoxError>>),
+    Refused(Option<BoxError>),
+}
+
+impl<R: DeserializeOwned> Future for Calling<R> {
+    type Output = Result<R, BoxError>;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+        let value = match &mut self.running {
+            Running::Refused(error) => return std::task::Poll::Ready(Err(error.take().unwrap_or_else(|| "polled again".into()))),
+            Running::Spawned(task) => match std::task::ready!(std::pin::Pin::new(task).poll(cx)) {
+                Ok(result) => result?,
+                Err(stopped) => return std::task::Poll::Ready(Err(stopped.into())),
+            },
+        };
+        std::task::Poll::Ready(serde_json::from_value(value).map_err(Into::into))
+    }
+}

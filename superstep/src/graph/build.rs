@@ -1,0 +1,404 @@
+//! Building a graph: setters that cannot fail, mistakes kept for `compile`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::checkpoint::{Checkpointer, Codec};
+use crate::graph::path::{IntoPath, Path};
+use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
+use crate::plan::{END, START};
+use crate::state::{JsonFields, JsonState, Persist, State};
+use crate::store::Store;
+
+/// A graph being built: a state, nodes and edges.
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, Message, StateGraph, END, START};
+///
+/// async fn greet(_: AgentState) -> AgentStateUpdate {
+///     AgentStateUpdate { messages: Some(vec![Message::assistant("hello")]) }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new()
+///     .add_node("greet", greet)
+///     .add_edge(START, "greet")
+///     .add_edge("greet", END)
+///     .compile()?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("hi")] }).await?;
+/// assert_eq!(out.state.messages[1].text(), "hello");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a graph does nothing until it is compiled"]
+pub struct StateGraph<S: State> {
+    pub(crate) schema: S::Schema,
+    pub(crate) clashes: Vec<(String, String)>,
+    pub(crate) nodes: Vec<(String, BoxedNode<S>, NodeOptions<S>)>,
+    pub(crate) edges: Vec<(String, String)>,
+    pub(crate) joins: Vec<(Vec<String>, String)>,
+    pub(crate) branches: Vec<Branch<S>>,
+    pub(crate) defaults: NodeDefaults<S>,
+    pub(crate) settings: Settings<S>,
+}
+
+pub(crate) struct Branch<S: State> {
+    pub(crate) from: String,
+    pub(crate) name: Option<String>,
+    pub(crate) path: Path<S>,
+    pub(crate) map: Option<Vec<(String, String)>>,
+    pub(crate) then: Option<String>,
+}
+
+/// What a graph is compiled with.
+pub(crate) struct Settings<S: State> {
+    pub(crate) name: String,
+    pub(crate) checkpointer: Persistence,
+    pub(crate) codec: Option<&'static Codec<S>>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) cache: Option<Arc<dyn Cache>>,
+    pub(crate) stop_before: Vec<String>,
+    pub(crate) stop_after: Vec<String>,
+    pub(crate) input: Option<Vec<String>>,
+    pub(crate) output: Option<Vec<String>>,
+    pub(crate) hidden: Vec<String>,
+    pub(crate) step_timeout: Option<std::time::Duration>,
+    pub(crate) debug: bool,
+}
+
+/// Where a graph keeps its checkpoints.
+#[derive(Clone, Default)]
+pub(crate) enum Persistence {
+    /// In the parent's checkpointer, anew in every call; nowhere at the root.
+    #[default]
+    Inherit,
+    /// In the parent's checkpointer, one history for all calls.
+    Own,
+    /// Nowhere.
+    Never,
+    /// Here; inside a parent, the parent's is used.
+    In(Arc<dyn Checkpointer>),
+}
+
+impl<S: State<Schema = ()>> StateGraph<S> {
+    /// An empty graph over a typed state.
+    pub fn new() -> Self {
+        Self::with_schema((), Vec::new())
+    }
+
+    /// Adds a node under its own name.
+    pub fn add(self, node: impl Node<S>) -> Self {
+        let name = node.id().to_owned();
+        let boxed = IntoNode::<S, NodeMarker>::into_node(node);
+        self.push_node(name, boxed, NodeOptions::new())
+    }
+}
+
+impl<S: State<Schema = ()>> Default for StateGraph<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StateGraph<JsonState> {
+    /// An empty graph over a state whose fields are given here.
+    pub fn dynamic(fields: JsonFields) -> Self {
+        let clashes = fields.clashes.clone();
+        Self::with_schema(fields, clashes)
+    }
+}
+
+impl<S: State> StateGraph<S> {
+    fn with_schema(schema: S::Schema, clashes: Vec<(String, String)>) -> Self {
+        Self {
+            schema,
+            clashes,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            joins: Vec::new(),
+            branches: Vec::new(),
+            defaults: NodeDefaults::new(),
+            settings: Settings {
+                name: "graph".to_owned(),
+                checkpointer: Persistence::Inherit,
+                codec: None,
+                store: None,
+                cache: None,
+                stop_before: Vec::new(),
+                stop_after: Vec::new(),
+                input: None,
+                output: None,
+                hidden: Vec::new(),
+                step_timeout: None,
+                debug: false,
+            },
+        }
+    }
+
+    fn push_node(mut self, name: String, node: BoxedNode<S>, options: NodeOptions<S>) -> Self {
+        self.nodes.push((name, node, options));
+        self
+    }
+
+    /// Adds a node: an async function, a compiled graph, a [`Node`] or an [`Agent`](crate::Agent).
+    pub fn add_node<M>(self, name: impl Into<String>, node: impl IntoNode<S, M>) -> Self {
+        self.add_node_with(name, node, NodeOptions::new())
+    }
+
+    /// Adds a node with options.
+    pub fn add_node_with<M>(self, name: impl Into<String>, node: impl IntoNode<S, M>, options: NodeOptions<S>) -> Self {
+        self.push_node(name.into(), node.into_node(), options)
+    }
+
+    /// Adds an edge; several sources make a join, which runs its target once all of them have run.
+    ///
+    /// ```
+    /// # use superstep::{AgentState, StateGraph, START};
+    /// # async fn n(_: AgentState) {}
+    /// let graph = StateGraph::<AgentState>::new()
+    ///     .add_node("a", n).add_node("b", n).add_node("both", n)
+    ///     .add_edge(START, "a")
+    ///     .add_edge(START, "b")
+    ///     .add_edge(["a", "b"], "both");
+    /// # let _ = graph;
+    /// ```
+    pub fn add_edge<J: JoinSources>(mut self, from: J, to: impl Into<String>) -> Self {
+        let to = to.into();
+        match from.sources() {
+            Ok(from) => {
+                if !self.edges.iter().any(|(f, t)| *f == from && *t == to) {
+                    self.edges.push((from, to));
+                }
+            }
+            Err(sources) => self.joins.push((sources, to)),
+        }
+        self
+    }
+
+    /// Adds an edge whose target is decided by a function of the state, with this node's writes in it.
+    ///
+    /// It may lead to one node, several, none, or [`Send`](crate::Send)s.
+    pub fn add_conditional_edges<M>(self, from: impl Into<String>, path: impl IntoPath<S, M>) -> Self {
+        self.push_branch(from.into(), None, path.into_path(), None, None)
+    }
+
+    /// The same, with a map from what the function returns to nodes.
+    pub fn add_conditional_edges_with_map<M, L, T>(
+        self,
+        from: impl Into<String>,
+        path: impl IntoPath<S, M>,
+        map: impl IntoIterator<Item = (L, T)>,
+    ) -> Self
+    where
+        L: Into<String>,
+        T: Into<String>,
+    {
+        let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
+        self.push_branch(from.into(), None, path.into_path(), Some(map), None)
+    }
+
+    /// The same under a name of its own: two conditional edges of one node must have different names.
+    pub fn add_named_conditional_edges<M>(
+        self,
+        name: impl Into<String>,
+        from: impl Into<String>,
+        path: impl IntoPath<S, M>,
+        map: Option<Vec<(String, String)>>,
+    ) -> Self {
+        self.push_branch(from.into(), Some(name.into()), path.into_path(), map, None)
+    }
+
+    /// A conditional edge with a map, after whose targets everything meets in `then`.
+    pub fn add_conditional_edges_then<M, L, T>(
+        self,
+        from: impl Into<String>,
+        path: impl IntoPath<S, M>,
+        map: impl IntoIterator<Item = (L, T)>,
+        then: impl Into<String>,
+    ) -> Self
+    where
+        L: Into<String>,
+        T: Into<String>,
+    {
+        let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
+        self.push_branch(from.into(), None, path.into_path(), Some(map), Some(then.into()))
+    }
+
+    fn push_branch(
+        mut self,
+        from: String,
+        name: Option<String>,
+        path: Path<S>,
+        map: Option<Vec<(String, String)>>,
+        then: Option<String>,
+    ) -> Self {
+        let targets = |t: &[&str]| t.iter().map(|t| ((*t).to_owned(), (*t).to_owned())).collect();
+        let map = map.or_else(|| path.targets.map(targets));
+        self.branches.push(Branch { from, name, path, map, then });
+        self
+    }
+
+    /// Chains nodes that were added before, from [`START`] to [`END`]; an empty list adds nothing.
+    pub fn add_sequence<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        let mut from = START.to_owned();
+        for node in nodes {
+            let node = node.into();
+            self = self.add_edge(from, node.clone());
+            from = node;
+        }
+        if from == START { self } else { self.add_edge(from, END) }
+    }
+
+    /// The same as an edge from [`START`].
+    pub fn set_entry_point(self, node: impl Into<String>) -> Self {
+        self.add_edge(START, node)
+    }
+
+    /// The same as an edge to [`END`].
+    pub fn set_finish_point(self, node: impl Into<String>) -> Self {
+        self.add_edge(node.into(), END)
+    }
+
+    /// The same as a conditional edge from [`START`].
+    pub fn set_conditional_entry_point<M>(self, path: impl IntoPath<S, M>) -> Self {
+        self.add_conditional_edges(START, path)
+    }
+
+    /// Options for nodes that have none of their own.
+    pub fn set_node_defaults(mut self, defaults: NodeDefaults<S>) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Names the graph.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Saves every step in this checkpointer: the run can be resumed, rewound and forked.
+    ///
+    /// Inside a parent graph, the parent's checkpointer is used instead.
+    pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self
+    where
+        S: Persist,
+    {
+        self.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
+        self.settings.codec = Some(Codec::of());
+        self
+    }
+
+    /// As a subgraph, keeps one history for all calls of one thread, in the parent's checkpointer.
+    pub fn persistent(mut self) -> Self
+    where
+        S: Persist,
+    {
+        self.settings.checkpointer = Persistence::Own;
+        self.settings.codec = Some(Codec::of());
+        self
+    }
+
+    /// As a subgraph, saves nothing: a question asked inside cannot be resumed there.
+    pub fn stateless(mut self) -> Self {
+        self.settings.checkpointer = Persistence::Never;
+        self
+    }
+
+    /// Long-term memory for the nodes.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.settings.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where results of nodes with a [`CachePolicy`](crate::CachePolicy) are kept.
+    pub fn cache(mut self, cache: impl Cache) -> Self
+    where
+        S: Persist,
+    {
+        self.settings.cache = Some(Arc::new(cache));
+        self.settings.codec = Some(Codec::of());
+        self
+    }
+
+    /// Stops before these nodes; `"*"` stands for all.
+    pub fn interrupt_before<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.settings.stop_before.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Stops after these nodes; `"*"` stands for all.
+    pub fn interrupt_after<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.settings.stop_after.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// The fields that an input may write; writes to others are dropped.
+    pub fn input<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
+        self.settings.input = Some(fields.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The fields that a result shows, and that a parent graph gets.
+    pub fn output<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
+        self.settings.output = Some(fields.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Limits how long one step may take.
+    pub fn step_timeout(mut self, limit: std::time::Duration) -> Self {
+        self.settings.step_timeout = Some(limit);
+        self
+    }
+
+    /// Logs every step and task at `info` level through `tracing`.
+    pub fn debug(mut self, debug: bool) -> Self {
+        self.settings.debug = debug;
+        self
+    }
+
+    /// Names of nodes, for hints.
+    pub(crate) fn names(&self) -> BTreeMap<&str, usize> {
+        self.nodes.iter().enumerate().map(|(ix, (name, _, _))| (name.as_str(), ix)).collect()
+    }
+}
+
+/// The source of an edge: one node, or several that all must have run.
+///
+/// ```
+/// use superstep::JoinSources;
+/// assert_eq!("a".sources(), Ok("a".to_owned()));
+/// assert_eq!(["a", "b"].sources(), Err(vec!["a".to_owned(), "b".to_owned()]));
+/// ```
+pub trait JoinSources {
+    /// One source, or the sources of a join.
+    ///
+    /// # Errors
+    /// The sources, if it is a join.
+    fn sources(self) -> Result<String, Vec<String>>;
+}
+
+impl JoinSources for &str {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Ok(self.to_owned())
+    }
+}
+
+impl JoinSources for String {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Ok(self)
+    }
+}
+
+impl<N: Into<String>, const K: usize> JoinSources for [N; K] {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Err(self.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<N: Into<String>> JoinSources for Vec<N> {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Err(self.into_iter().map(Into::into).collect())
+    }
+}

@@ -1,0 +1,491 @@
+//! Freezing a graph: every mistake is reported at once, then names become numbers.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::checkpoint::Codec;
+use crate::error::{BuildError, CompilationError, Hint};
+use crate::graph::build::{Persistence, Settings, StateGraph};
+use crate::graph::diagnose::{self, Diagnostic};
+use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
+use crate::plan::{
+    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Plan, START, StopAt,
+};
+use crate::state::{FieldKind, State};
+use crate::store::Store;
+
+/// A frozen graph: immutable, cheap to clone, shared between threads.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let same = app.clone();
+/// let out = same.invoke(AgentState { messages: vec![Message::user("hi")] }).await?;
+/// assert_eq!(out.state.messages.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct CompiledStateGraph<S: State> {
+    pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) persistence: Persistence,
+    pub(crate) codec: Option<&'static Codec<S>>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) cache: Option<Arc<dyn Cache>>,
+    pub(crate) debug: bool,
+    diagnostics: Arc<[Diagnostic]>,
+}
+
+impl<S: State> Clone for CompiledStateGraph<S> {
+    fn clone(&self) -> Self {
+        Self {
+            plan: self.plan.clone(),
+            persistence: self.persistence.clone(),
+            codec: self.codec,
+            store: self.store.clone(),
+            cache: self.cache.clone(),
+            debug: self.debug,
+            diagnostics: self.diagnostics.clone(),
+        }
+    }
+}
+
+impl<S: State> std::fmt::Debug for CompiledStateGraph<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.plan.nodes.iter().map(|n| &*n.name).collect();
+        f.debug_struct("CompiledStateGraph").field("name", &self.plan.name).field("nodes", &names).finish()
+    }
+}
+
+impl<S: State> CompiledStateGraph<S> {
+    /// The graph's name.
+    pub fn name(&self) -> &str {
+        &self.plan.name
+    }
+
+    /// What is legal but probably not meant; see [`Diagnostic`].
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    pub(crate) fn from_plan(plan: Plan<S>, settings: Settings<S>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            plan: Arc::new(plan),
+            persistence: settings.checkpointer,
+            codec: settings.codec,
+            store: settings.store,
+            cache: settings.cache,
+            debug: settings.debug,
+            diagnostics: diagnostics.into(),
+        }
+    }
+}
+
+impl<S: State> StateGraph<S> {
+    /// Freezes the graph.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each mistake naming the place and the way out.
+    pub fn compile(self) -> Result<CompiledStateGraph<S>, CompilationError> {
+        let mistakes = check(&self);
+        if !mistakes.is_empty() {
+            return Err(CompilationError::new(mistakes));
+        }
+        let diagnostics = diagnose::diagnose(&self);
+        let (plan, settings) = freeze(self);
+        Ok(CompiledStateGraph::from_plan(plan, settings, diagnostics))
+    }
+}
+
+// ---- mistakes ----
+
+fn check<S: State>(graph: &StateGraph<S>) -> Vec<BuildError> {
+    let mut errors = Vec::new();
+    for (name, why) in &graph.clashes {
+        errors.push(BuildError::BadField { name: name.clone(), why: why.clone() });
+    }
+    check_names(graph, &mut errors);
+    check_edges(graph, &mut errors);
+    check_branches(graph, &mut errors);
+    check_settings(graph, &mut errors);
+    check_options(graph, &mut errors);
+    errors
+}
+
+fn check_names<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+    let mut seen = HashSet::new();
+    for (name, _, _) in &graph.nodes {
+        let why = match name.as_str() {
+            "" => Some("it is empty"),
+            START | END => Some("it is reserved; use the constants `START` and `END` in edges"),
+            n if n.contains(['|', ':']) => Some("`|` and `:` are reserved"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            errors.push(BuildError::BadName { name: name.clone(), why });
+        }
+        if !seen.insert(name) {
+            errors.push(BuildError::DuplicateNode { name: name.clone() });
+        }
+    }
+}
+
+struct Known<'a>(std::collections::BTreeMap<&'a str, usize>);
+
+impl Known<'_> {
+    fn source(&self, name: &str) -> Option<BuildError> {
+        let unknown = name != START && !self.0.contains_key(name);
+        unknown.then(|| BuildError::UnknownSource { name: name.to_owned(), hint: self.hint(name) })
+    }
+
+    fn target(&self, from: &str, name: &str) -> Option<BuildError> {
+        if name == START {
+            return Some(BuildError::EdgeToStart { from: from.to_owned() });
+        }
+        let unknown = name != END && !self.0.contains_key(name);
+        let error =
+            || BuildError::UnknownTarget { from: from.to_owned(), name: name.to_owned(), hint: self.hint(name) };
+        unknown.then(error)
+    }
+
+    fn hint(&self, name: &str) -> Hint {
+        Hint::near(name, self.0.keys().copied())
+    }
+}
+
+fn check_edges<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+    let known = Known(graph.names());
+    for (from, to) in &graph.edges {
+        if from == END {
+            errors.push(BuildError::EdgeFromEnd { to: to.clone() });
+        } else {
+            errors.extend(known.source(from));
+        }
+        errors.extend(known.target(from, to));
+    }
+    for (sources, to) in &graph.joins {
+        if sources.is_empty() {
+            errors.push(BuildError::EmptyJoin { to: to.clone() });
+        }
+        for from in sources {
+            errors.extend(if from == START {
+                Some(BuildError::UnknownSource { name: from.clone(), hint: Hint::default() })
+            } else {
+                known.source(from)
+            });
+        }
+        errors.extend(known.target(&sources.join(", "), to));
+    }
+    let leaves_start = graph.edges.iter().any(|(from, _)| from == START) || graph.branches.iter().any(|b| b.from == START);
+    if !leaves_start {
+        errors.push(BuildError::NoEntryPoint);
+    }
+}
+
+fn check_branches<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+    let known = Known(graph.names());
+    let mut names = HashSet::new();
+    for branch in &graph.branches {
+        if branch.from == END {
+            errors.push(BuildError::EdgeFromEnd { to: "a conditional target".to_owned() });
+        } else {
+            errors.extend(known.source(&branch.from));
+        }
+        for (_, target) in branch.map.iter().flatten() {
+            errors.extend(known.target(&branch.from, target));
+        }
+        if let Some(then) = &branch.then {
+            errors.extend(known.target(&branch.from, then));
+        }
+        if let Some(name) = &branch.name
+            && !names.insert((&branch.from, name))
+        {
+            errors.push(BuildError::DuplicateBranch { node: branch.from.clone(), name: name.clone() });
+        }
+    }
+    for (name, _, options) in &graph.nodes {
+        for (target, _) in options.destinations.iter().flatten() {
+            errors.extend(known.target(name, target));
+        }
+    }
+}
+
+fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+    let known = Known(graph.names());
+    let lists =
+        [("interrupt_before", &graph.settings.stop_before), ("interrupt_after", &graph.settings.stop_after)];
+    for (list, names) in lists {
+        for name in names.iter().filter(|n| *n != "*" && !known.0.contains_key(n.as_str())) {
+            errors.push(BuildError::UnknownInterruptNode { list, name: name.clone(), hint: known.hint(name) });
+        }
+    }
+    let fields = S::fields(&graph.schema);
+    let lists = [("input", &graph.settings.input), ("output", &graph.settings.output)];
+    for (place, names) in lists.into_iter().filter_map(|(p, n)| Some((p, n.as_ref()?))) {
+        check_fields::<S>(graph, place, names, errors);
+        for name in names {
+            if fields.iter().any(|f| f.name() == name && f.kind.is_managed()) {
+                let why = format!("managed values cannot be part of the {place}");
+                errors.push(BuildError::BadField { name: name.clone(), why });
+            }
+        }
+    }
+}
+
+fn check_fields<S: State>(graph: &StateGraph<S>, place: &str, names: &[String], errors: &mut Vec<BuildError>) {
+    let fields = S::fields(&graph.schema);
+    for name in names.iter().filter(|n| !fields.iter().any(|f| f.name() == *n)) {
+        let hint = Hint::near(name, fields.iter().map(crate::state::FieldSpec::name));
+        errors.push(BuildError::UnknownField { place: place.to_owned(), name: name.clone(), hint });
+    }
+}
+
+fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+    let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
+    check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
+    for (name, _, options) in &graph.nodes {
+        check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
+        if let Some(fields) = &options.fields {
+            check_fields(graph, &format!("node `{name}`"), fields, errors);
+        }
+        let cached = options.cache.is_some() || graph.defaults.cache.is_some();
+        if cached && graph.settings.cache.is_none() {
+            let why = "it has a cache policy but the graph has no cache; give it one with `.cache(..)`".to_owned();
+            errors.push(BuildError::BadOption { place: format!("node `{name}`"), why });
+        }
+    }
+}
+
+fn check_limits(
+    place: &str,
+    timeout: Option<&crate::TimeoutPolicy>,
+    retry: Option<&[crate::RetryPolicy]>,
+    errors: &mut Vec<BuildError>,
+) {
+    if let Some(why) = timeout.and_then(crate::TimeoutPolicy::mistake) {
+        errors.push(BuildError::BadOption { place: place.to_owned(), why });
+    }
+    if retry.into_iter().flatten().any(|r| r.max_attempts == 0) {
+        let why = "a retry policy needs at least one attempt".to_owned();
+        errors.push(BuildError::BadOption { place: place.to_owned(), why });
+    }
+}
+
+// ---- freezing ----
+
+/// The node that writes a run's input.
+fn start_node<S: State>() -> BoxedNode<S> {
+    BoxedNode { run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })), subgraph: None }
+}
+
+fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
+    let StateGraph { schema, nodes, edges, joins, branches, defaults, settings, .. } = graph;
+    let mut freezer = Freezer { nodes: Vec::new(), names: NameTable::default(), control: Vec::new(), defaults };
+    freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
+    freezer.add(START, start_node(), NodeOptions::new(), &schema);
+    freezer.nodes[0].hidden = true;
+    freezer.nodes[0].triggers = vec![0];
+    for (name, node, options) in nodes {
+        freezer.add(&name, node, options, &schema);
+    }
+    freezer.add_default_handler(&schema);
+    let mut edges = edges;
+    let mut frozen_branches = Vec::new();
+    for branch in branches {
+        if let (Some(then), Some(map)) = (&branch.then, &branch.map) {
+            let targets: BTreeSet<_> = map.iter().map(|(_, t)| t).filter(|t| *t != END).collect();
+            edges.extend(targets.into_iter().map(|t| (t.clone(), then.clone())));
+        }
+        frozen_branches.push(branch);
+    }
+    freezer.connect(&edges, &joins);
+    for (ix, branch) in frozen_branches.into_iter().enumerate() {
+        let from = freezer.names[branch.from.as_str()];
+        let name = branch.name.unwrap_or_else(|| format!("path{ix}"));
+        freezer.nodes[from].branches.push(BranchPlan { name, path: branch.path, map: branch.map });
+    }
+    let plan = finish(freezer.nodes, freezer.names, freezer.control, schema, &settings);
+    (plan, settings)
+}
+
+struct Freezer<S: State> {
+    nodes: Vec<NodePlan<S>>,
+    names: NameTable,
+    control: Vec<ControlChannel>,
+    defaults: NodeDefaults<S>,
+}
+
+impl<S: State> Freezer<S> {
+    fn add(&mut self, name: &str, run: BoxedNode<S>, options: NodeOptions<S>, schema: &S::Schema) {
+        let handler = options.handler.clone();
+        let fields = options.fields.clone();
+        let ix = self.push(name, run, options, schema);
+        if let Some(handler) = handler {
+            let options = NodeOptions { fields, ..NodeOptions::new() };
+            let handler_ix = self.push(&format!("__error_handler__{name}"), handler, options, schema);
+            self.nodes[handler_ix].is_handler = true;
+            self.nodes[ix].handler = Some(handler_ix);
+        }
+    }
+
+    fn push(&mut self, name: &str, run: BoxedNode<S>, options: NodeOptions<S>, schema: &S::Schema) -> usize {
+        let ix = self.nodes.len();
+        self.names.insert(name.into(), ix);
+        let mut node = node_plan(name, run, options, schema);
+        if name != START {
+            let kind = if node.defer { ControlKind::BranchDeferred } else { ControlKind::Branch };
+            node.triggers.push(self.control.len());
+            self.control.push(ControlChannel { name: format!("branch:to:{name}"), kind });
+        }
+        self.nodes.push(node);
+        ix
+    }
+
+    fn add_default_handler(&mut self, schema: &S::Schema) {
+        let default = self.defaults.handler.clone();
+        let handler = default.map(|run| {
+            let ix = self.push("__default_error_handler__", run, NodeOptions::new(), schema);
+            self.nodes[ix].is_handler = true;
+            ix
+        });
+        let retry: Option<Arc<[_]>> = self.defaults.retry.as_deref().map(Into::into);
+        for node in self.nodes.iter_mut().skip(1) {
+            if node.retry.is_empty() {
+                node.retry = retry.clone().unwrap_or_default();
+            }
+            node.timeout = node.timeout.or(self.defaults.timeout);
+            if !node.is_handler {
+                node.cache = node.cache.take().or_else(|| self.defaults.cache.clone());
+                node.handler = node.handler.or(handler);
+            }
+        }
+    }
+
+    fn connect(&mut self, edges: &[(String, String)], joins: &[(Vec<String>, String)]) {
+        for (from, to) in edges.iter().filter(|(_, to)| to != END) {
+            let wake = self.nodes[self.names[to.as_str()]].triggers[0];
+            let from = self.names[from.as_str()];
+            if !self.nodes[from].edges.contains(&wake) {
+                self.nodes[from].edges.push(wake);
+            }
+        }
+        let mut done = HashSet::new();
+        for (sources, to) in joins.iter().filter(|(_, to)| to != END) {
+            if done.insert((sources, to)) {
+                self.join(sources, to);
+            }
+        }
+    }
+
+    fn join(&mut self, sources: &[String], to: &str) {
+        let to_ix = self.names[to];
+        let members: Vec<String> = sources.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
+        let channel = self.control.len();
+        for (member, name) in members.iter().enumerate() {
+            let from = self.names[name.as_str()];
+            self.nodes[from].joins.push((channel, member));
+        }
+        let name = format!("join:{}:{to}", sources.join("+"));
+        let kind =
+            if self.nodes[to_ix].defer { ControlKind::JoinDeferred { members } } else { ControlKind::Join { members } };
+        self.control.push(ControlChannel { name, kind });
+        self.nodes[to_ix].triggers.push(channel);
+    }
+}
+
+pub(crate) fn node_plan<S: State>(
+    name: &str,
+    run: BoxedNode<S>,
+    options: NodeOptions<S>,
+    schema: &S::Schema,
+) -> NodePlan<S> {
+    let place = |f: &String| S::fields(schema).iter().position(|spec| spec.name() == f);
+    NodePlan {
+        name: name.into(),
+        run,
+        hidden: false,
+        triggers: Vec::new(),
+        trigger_names: Vec::new(),
+        rank: 0,
+        edges: Vec::new(),
+        joins: Vec::new(),
+        branches: Vec::new(),
+        reads: options.fields.map(|fields| fields.iter().filter_map(place).collect()),
+        retry: options.retry.unwrap_or_default().into(),
+        timeout: options.timeout,
+        cache: options.cache,
+        handler: None,
+        is_handler: false,
+        defer: options.defer,
+        blocking: options.blocking,
+        metadata: options.metadata,
+        destinations: options.destinations,
+        returns: false,
+    }
+}
+
+/// Works out everything that follows from nodes, channels and settings.
+pub(crate) fn finish<S: State>(
+    mut nodes: Vec<NodePlan<S>>,
+    names: NameTable,
+    control: Vec<ControlChannel>,
+    schema: S::Schema,
+    settings: &Settings<S>,
+) -> Plan<S> {
+    let fields = S::fields(&schema);
+    let channel_name = |c: usize| match control.get(c) {
+        Some(channel) => channel.name.clone(),
+        None => fields[c - control.len()].name().to_owned(),
+    };
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
+    for (rank, ix) in order.into_iter().enumerate() {
+        nodes[ix].rank = rank;
+    }
+    let mut triggered = vec![Vec::new(); control.len() + fields.len()];
+    let (mut seen_at, mut seen_len) = (Vec::with_capacity(nodes.len()), 0);
+    for (ix, node) in nodes.iter_mut().enumerate() {
+        node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
+        node.trigger_names.sort();
+        seen_at.push(seen_len);
+        seen_len += node.triggers.len();
+        node.triggers.iter().for_each(|t| triggered[*t].push(ix));
+    }
+    let of_kind = |test: &dyn Fn(FieldKind) -> bool| (0..fields.len()).filter(|f| test(fields[*f].kind)).collect::<Vec<_>>();
+    let places = |list: &Option<Vec<String>>| -> Option<Vec<usize>> {
+        let place = |n: &String| fields.iter().position(|f| f.name() == n);
+        list.as_ref().map(|names| names.iter().filter_map(place).collect())
+    };
+    let visible = of_kind(&|k| !k.is_managed());
+    let hidden: Vec<usize> = places(&Some(settings.hidden.clone())).unwrap_or_default();
+    let state_fields: Vec<usize> = visible.iter().copied().filter(|f| !hidden.contains(f)).collect();
+    let stop_at = |list: &[String]| match list {
+        [] => StopAt::Nowhere,
+        list if list.iter().any(|n| n == "*") => StopAt::Everywhere,
+        list => StopAt::Nodes(list.iter().filter_map(|n| names.get(n.as_str()).copied()).collect()),
+    };
+    let deferred = |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
+    Plan {
+        name: settings.name.as_str().into(),
+        seen_at,
+        seen_len,
+        triggered,
+        transient: of_kind(&FieldKind::is_transient),
+        custom: of_kind(&|k| k == FieldKind::Custom),
+        initial: of_kind(&FieldKind::starts_available),
+        deferred: (0..control.len()).filter(|c| deferred(&control[*c])).collect(),
+        untracked: of_kind(&|k| k == FieldKind::Untracked),
+        input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
+        output: Fields::Many(places(&settings.output).unwrap_or(state_fields)),
+        shown: Fields::Many(visible),
+        stop_before: stop_at(&settings.stop_before),
+        stop_after: stop_at(&settings.stop_after),
+        step_timeout: settings.step_timeout,
+        schema,
+        nodes,
+        names,
+        control,
+    }
+}

@@ -1,0 +1,217 @@
+//! Diagnostics: what is legal but probably not meant.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use crate::graph::build::StateGraph;
+use crate::plan::{END, START};
+use crate::state::State;
+
+/// Something in a graph that is legal but probably not meant; see [`CompiledStateGraph::diagnostics`](crate::CompiledStateGraph::diagnostics).
+///
+/// ```
+/// use superstep::{AgentState, Diagnostic, StateGraph, START};
+/// async fn n(_: AgentState) {}
+/// # fn main() -> Result<(), superstep::CompilationError> {
+/// let app = StateGraph::<AgentState>::new().add_node("a", n).add_node("lost", n).add_edge(START, "a").compile()?;
+/// assert_eq!(app.diagnostics(), [Diagnostic::Unreachable { node: "lost".into() }]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Diagnostic {
+    /// No edge leads to a node.
+    Unreachable {
+        /// The node.
+        node: String,
+    },
+    /// A node may run more than once because the paths that lead to it differ in length.
+    MayRunTwice {
+        /// The node.
+        node: String,
+        /// The steps, counted from the start, in which it may run.
+        steps: Vec<usize>,
+    },
+    /// Nodes that may run in one step and may write the same last-value field.
+    SameField {
+        /// The nodes.
+        nodes: Vec<String>,
+        /// The field.
+        field: String,
+    },
+    /// A node has destinations for its commands and static edges: both run.
+    GotoBesideEdges {
+        /// The node.
+        node: String,
+        /// Where its static edges lead.
+        edges: Vec<String>,
+    },
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Diagnostic::Unreachable { node } => write!(f, "no edge leads to node `{node}`"),
+            Diagnostic::MayRunTwice { node, steps } => write!(
+                f,
+                "node `{node}` may run in each of the steps {steps:?}, because the paths to it differ in length; join them with `add_edge([..], \"{node}\")`, or defer it"
+            ),
+            Diagnostic::SameField { nodes, field } => write!(
+                f,
+                "nodes {nodes:?} may run in one step and declare that they write `{field}`, which takes one write per step; give it a reducer"
+            ),
+            Diagnostic::GotoBesideEdges { node, edges } => {
+                write!(f, "node `{node}` has destinations for `goto` and static edges to {edges:?}: goto adds to them, both run")
+            }
+        }
+    }
+}
+
+pub(crate) fn diagnose<S: State>(graph: &StateGraph<S>) -> Vec<Diagnostic> {
+    let map = Map::of(graph);
+    let mut found = Vec::new();
+    map.unreachable(&mut found);
+    map.may_run_twice(graph, &mut found);
+    same_field(graph, &map, &mut found);
+    goto_beside_edges(graph, &mut found);
+    found
+}
+
+/// Who may wake whom.
+struct Map<'a> {
+    nodes: Vec<&'a str>,
+    next: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// Some edge may lead anywhere.
+    open_ended: bool,
+}
+
+impl<'a> Map<'a> {
+    fn of<S: State>(graph: &'a StateGraph<S>) -> Self {
+        let nodes: Vec<&str> = graph.nodes.iter().map(|(n, _, _)| n.as_str()).collect();
+        let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut open_ended = false;
+        let mut add = |from: &'a str, to: &'a str| {
+            if to != END {
+                next.entry(from).or_default().insert(to);
+            }
+        };
+        for (from, to) in &graph.edges {
+            add(from, to);
+        }
+        for (sources, to) in &graph.joins {
+            sources.iter().for_each(|from| add(from, to));
+        }
+        for branch in &graph.branches {
+            match &branch.map {
+                Some(map) => map.iter().for_each(|(_, to)| add(&branch.from, to)),
+                None => open_ended = true,
+            }
+        }
+        for (name, _, options) in &graph.nodes {
+            options.destinations.iter().flatten().for_each(|(to, _)| add(name, to));
+        }
+        Self { nodes, next, open_ended }
+    }
+
+    fn after(&self, node: &str) -> impl Iterator<Item = &'a str> {
+        self.next.get(node).into_iter().flatten().copied().collect::<Vec<_>>().into_iter()
+    }
+
+    fn reachable(&self) -> BTreeSet<&'a str> {
+        let mut seen = BTreeSet::new();
+        let mut queue: VecDeque<&str> = self.after(START).collect();
+        while let Some(node) = queue.pop_front() {
+            if seen.insert(node) {
+                queue.extend(self.after(node));
+            }
+        }
+        seen
+    }
+
+    /// A path may lead anywhere, or a node may be reached by a send or goto that is not declared: say nothing then.
+    fn unreachable(&self, found: &mut Vec<Diagnostic>) {
+        if self.open_ended {
+            return;
+        }
+        let reachable = self.reachable();
+        let lost = self.nodes.iter().filter(|n| !reachable.contains(*n));
+        found.extend(lost.map(|n| Diagnostic::Unreachable { node: (*n).to_owned() }));
+    }
+
+    /// The steps in which each node may run, on static edges without going round a loop.
+    fn steps<S: State>(graph: &'a StateGraph<S>) -> BTreeMap<&'a str, BTreeSet<usize>> {
+        let mut steps: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        let mut wave: BTreeSet<&str> = BTreeSet::from([START]);
+        for step in 1..=graph.nodes.len() {
+            let mut next = BTreeSet::new();
+            for (from, to) in &graph.edges {
+                if wave.contains(from.as_str()) && to != END {
+                    next.insert(to.as_str());
+                }
+            }
+            next.iter().for_each(|n| drop(steps.entry(n).or_default().insert(step)));
+            wave = next;
+        }
+        steps
+    }
+
+    fn on_loop(&self, node: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut queue: VecDeque<&str> = self.after(node).collect();
+        while let Some(next) = queue.pop_front() {
+            if next == node {
+                return true;
+            }
+            if seen.insert(next) {
+                queue.extend(self.after(next));
+            }
+        }
+        false
+    }
+
+    fn may_run_twice<S: State>(&self, graph: &'a StateGraph<S>, found: &mut Vec<Diagnostic>) {
+        let deferred: BTreeSet<&str> =
+            graph.nodes.iter().filter(|(_, _, o)| o.defer).map(|(n, _, _)| n.as_str()).collect();
+        for (node, steps) in Self::steps(graph) {
+            if steps.len() > 1 && !deferred.contains(node) && !self.on_loop(node) {
+                found.push(Diagnostic::MayRunTwice { node: node.to_owned(), steps: steps.into_iter().collect() });
+            }
+        }
+    }
+}
+
+fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Diagnostic>) {
+    let steps = Map::steps(graph);
+    let last_value = |f: &str| S::fields(&graph.schema).iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
+    let mut writers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, _, options) in &graph.nodes {
+        for field in options.writes.iter().flatten().filter(|f| last_value(f)) {
+            writers.entry(field).or_default().push(name);
+        }
+    }
+    let together = |a: &str, b: &str| match (steps.get(a), steps.get(b)) {
+        (Some(x), Some(y)) => x.intersection(y).next().is_some(),
+        _ => false,
+    };
+    let _ = map;
+    for (field, names) in writers {
+        let clash: Vec<String> = names
+            .iter()
+            .filter(|a| names.iter().any(|b| *a != b && together(a, b)))
+            .map(|n| (*n).to_owned())
+            .collect();
+        if clash.len() > 1 {
+            found.push(Diagnostic::SameField { nodes: clash, field: field.to_owned() });
+        }
+    }
+}
+
+fn goto_beside_edges<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
+    for (name, _, options) in &graph.nodes {
+        let edges: Vec<String> = graph.edges.iter().filter(|(from, to)| from == name && to != END).map(|(_, to)| to.clone()).collect();
+        if options.destinations.is_some() && !edges.is_empty() {
+            found.push(Diagnostic::GotoBesideEdges { node: name.clone(), edges });
+        }
+    }
+}

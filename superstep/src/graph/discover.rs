@@ -1,0 +1,315 @@
+//! Drawing a graph: its edges are found by playing it with every declared way open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::draw::{Drawing, DrawnEdge, DrawnNode};
+use crate::graph::compile::CompiledStateGraph;
+use crate::plan::{ControlKind, END, Plan, START, StopAt};
+use crate::state::State;
+
+/// How many steps are played at most.
+const LIMIT: usize = 250;
+
+impl<S: State> CompiledStateGraph<S> {
+    /// The graph as nodes and edges.
+    pub fn draw(&self) -> Drawing {
+        self.draw_expanded(0)
+    }
+
+    /// The same with subgraphs expanded so many levels deep; `usize::MAX` expands all.
+    pub fn draw_expanded(&self, depth: usize) -> Drawing {
+        let mut drawing = Player::new(&self.plan).play();
+        if depth > 0 {
+            for node in &self.plan.nodes {
+                if let Some(subgraph) = &node.run.subgraph {
+                    expand(&mut drawing, &node.name, subgraph.drawing(depth - 1));
+                }
+            }
+        }
+        drawing
+    }
+}
+
+/// An edge on its way: the trigger that it writes, if it is conditional, and its label.
+type Wire = (usize, bool, Option<String>);
+
+struct Player<'a, S: State> {
+    plan: &'a Plan<S>,
+    edges: BTreeSet<(String, String, bool, Option<String>)>,
+    declared: BTreeSet<usize>,
+}
+
+impl<'a, S: State> Player<'a, S> {
+    fn new(plan: &'a Plan<S>) -> Self {
+        Self { plan, edges: BTreeSet::new(), declared: BTreeSet::new() }
+    }
+
+    fn name(&self, node: usize) -> String {
+        self.plan.nodes[node].name.to_string()
+    }
+
+    /// The ways that a node declares: of its commands and of its conditional edges.
+    fn declared_wires(&self, node: usize) -> (Vec<Wire>, Vec<Option<String>>) {
+        let (mut wires, mut ends) = (Vec::new(), Vec::new());
+        let plan_node = &self.plan.nodes[node];
+        let commands = plan_node.destinations.iter().flatten().map(|(to, label)| (to.clone(), label.clone()));
+        let branches = plan_node.branches.iter().flat_map(|b| b.map.iter().flatten());
+        let branches = branches.map(|(label, to)| (to.clone(), Some(label.clone())));
+        for (to, label) in commands.chain(branches) {
+            if to == END {
+                ends.push(label);
+            } else if let Some(channel) = self.plan.node(&to).and_then(|n| self.plan.wakes(n)) {
+                wires.push((channel, true, label));
+            }
+        }
+        (wires, ends)
+    }
+
+    fn static_wires(&self, node: usize) -> Vec<Wire> {
+        let node = &self.plan.nodes[node];
+        node.edges.iter().copied().chain(node.joins.iter().map(|(c, _)| *c)).map(|c| (c, false, None)).collect()
+    }
+
+    fn play(mut self) -> Drawing {
+        let first: Vec<usize> = self.plan.triggered.first().cloned().unwrap_or_default();
+        let mut sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
+        let mut step_sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
+        let mut declared_by: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
+        let mut live = Signals::new(self.plan);
+        let mut wave = if first.is_empty() { self.field_entries() } else { first.clone() };
+        for _ in 0..LIMIT {
+            if wave.is_empty() {
+                break;
+            }
+            step_sources = BTreeMap::new();
+            let mut written: Vec<(usize, usize)> = Vec::new();
+            for &node in &wave {
+                let mut wires: BTreeSet<Wire> = self.static_wires(node).into_iter().collect();
+                written.extend(self.plan.nodes[node].edges.iter().map(|c| (*c, 0)));
+                written.extend(self.plan.nodes[node].joins.iter().copied());
+                if self.declared.insert(node) {
+                    let (declared, ends) = self.declared_wires(node);
+                    for label in ends {
+                        self.edges.insert((self.name(node), END.to_owned(), true, label));
+                    }
+                    written.extend(declared.iter().map(|(c, _, _)| (*c, 0)));
+                    wires.extend(declared.iter().cloned());
+                    declared_by.insert(node, declared.into_iter().collect());
+                }
+                // A conditional way hides the plain one to the same place.
+                let conditional: BTreeSet<usize> = declared_by.get(&node).into_iter().flatten().map(|w| w.0).collect();
+                wires.retain(|(c, cond, _)| *cond || !conditional.contains(c));
+                wires.extend(declared_by.get(&node).cloned().unwrap_or_default());
+                step_sources.insert(node, wires);
+            }
+            sources.extend(step_sources.iter().map(|(n, w)| (*n, w.clone())));
+            wave = live.step(self.plan, &wave, &written);
+            self.connect(&wave, &mut sources, &step_sources);
+        }
+        self.finish(&step_sources)
+    }
+
+    /// Nodes of a graph without a start node: those that read what an input writes.
+    fn field_entries(&self) -> Vec<usize> {
+        let crate::plan::InputMode::Fields(fields) = &self.plan.input else { return Vec::new() };
+        let woken = fields.iter().flat_map(|f| self.plan.triggered[self.plan.channel_of_field(*f)].iter().copied());
+        woken.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn connect(&mut self, wave: &[usize], sources: &mut BTreeMap<usize, BTreeSet<Wire>>, step_sources: &BTreeMap<usize, BTreeSet<Wire>>) {
+        let mut by_trigger: BTreeMap<usize, Vec<(usize, bool, Option<String>)>> = BTreeMap::new();
+        for (source, wires) in sources.iter() {
+            for (channel, conditional, label) in wires {
+                by_trigger.entry(*channel).or_default().push((*source, *conditional, label.clone()));
+            }
+        }
+        for &node in wave {
+            let mut added = false;
+            for trigger in &self.plan.nodes[node].triggers {
+                for (source, conditional, label) in by_trigger.get(trigger).into_iter().flatten() {
+                    let wire = (*trigger, *conditional, label.clone());
+                    self.edges.insert((self.name(*source), self.name(node), *conditional, label.clone()));
+                    if step_sources.get(source).is_some_and(|w| w.contains(&wire)) {
+                        added = true;
+                    } else if let Some(wires) = sources.get_mut(source) {
+                        wires.remove(&wire);
+                    }
+                }
+            }
+            if !added {
+                let implied = step_sources.keys().map(|s| (self.name(*s), self.name(node), true, None));
+                self.edges.extend(implied.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    fn finish(self, last: &BTreeMap<usize, BTreeSet<Wire>>) -> Drawing {
+        let mut nodes: Vec<DrawnNode> = self.plan.nodes.iter().map(|n| drawn(self.plan, n)).collect();
+        let mut edges: Vec<DrawnEdge> = Vec::new();
+        let mut add = |from: &str, to: &str, conditional: bool, label: Option<String>| {
+            if edges.iter().any(|e| e.from == from && e.to == to) {
+                return;
+            }
+            let mut edge = DrawnEdge::new(from, to);
+            if conditional {
+                edge = edge.conditional();
+            }
+            edges.push(match label.filter(|l| l != to) {
+                Some(label) => edge.label(label),
+                None => edge,
+            });
+        };
+        if self.plan.node(START).is_none() {
+            nodes.insert(0, DrawnNode::new(START));
+            let first = self.plan.triggered.first().filter(|_| !self.plan.control.is_empty()).cloned();
+            for node in first.unwrap_or_else(|| self.field_entries()) {
+                add(START, &self.plan.nodes[node].name, false, None);
+            }
+        }
+        for (from, to, conditional, label) in &self.edges {
+            add(from, to, *conditional, label.clone());
+        }
+        let leaves: BTreeSet<&String> = self.edges.iter().map(|e| &e.0).collect();
+        let ends: BTreeSet<&String> = self.edges.iter().map(|e| &e.1).filter(|t| *t != END && !leaves.contains(t)).collect();
+        if !ends.is_empty() {
+            ends.into_iter().for_each(|from| add(from, END, false, None));
+        } else if last.len() == 1 && !self.edges.iter().any(|e| e.1 == END) {
+            last.keys().for_each(|n| add(&self.plan.nodes[*n].name, END, true, None));
+        }
+        if edges.iter().any(|e| e.to == END) {
+            nodes.push(DrawnNode::new(END));
+        }
+        Drawing::new(nodes, edges)
+    }
+}
+
+fn drawn<S: State>(plan: &Plan<S>, node: &crate::plan::NodePlan<S>) -> DrawnNode {
+    let mut drawn = DrawnNode::new(&*node.name);
+    drawn.metadata = node.metadata.clone();
+    if node.defer {
+        drawn.metadata.insert("defer".to_owned(), json!(true));
+    }
+    let stops = |at: &StopAt| match at {
+        StopAt::Nodes(list) => list.iter().any(|n| plan.nodes[*n].name == node.name),
+        StopAt::Everywhere => !node.hidden,
+        StopAt::Nowhere => false,
+    };
+    let stop = match (stops(&plan.stop_before), stops(&plan.stop_after)) {
+        (true, true) => Some("before,after"),
+        (true, false) => Some("before"),
+        (false, true) => Some("after"),
+        (false, false) => None,
+    };
+    if let Some(stop) = stop {
+        drawn.metadata.insert("__interrupt".to_owned(), json!(stop));
+    }
+    drawn
+}
+
+/// Replaces a node by the graph inside it.
+fn expand(drawing: &mut Drawing, name: &str, mut inner: Drawing) {
+    let Some(place) = drawing.nodes.iter().position(|n| n.id == name) else { return };
+    if inner.nodes.len() <= 1 {
+        return;
+    }
+    trim(&mut inner, START, |e| e.from == START, |e| e.to == START);
+    trim(&mut inner, END, |e| e.to == END, |e| e.from == END);
+    let has = |id: &str, incoming: bool| inner.edges.iter().any(|e| if incoming { e.to == id } else { e.from == id });
+    let only = |nodes: Vec<&DrawnNode>| match nodes.as_slice() {
+        [one] => Some(one.id.clone()),
+        _ => None,
+    };
+    let first = only(inner.nodes.iter().filter(|n| !has(&n.id, true)).collect());
+    let last = only(inner.nodes.iter().filter(|n| !has(&n.id, false)).collect());
+    let (Some(first), Some(last)) = (first, last) else { return };
+    let prefixed = |id: &str| format!("{name}:{id}");
+    drawing.nodes.remove(place);
+    for mut node in inner.nodes {
+        node.id = prefixed(&node.id);
+        node.group.insert(0, name.to_owned());
+        drawing.nodes.push(node);
+    }
+    for edge in &mut drawing.edges {
+        if edge.from == name {
+            edge.from = prefixed(&last);
+        }
+        if edge.to == name {
+            edge.to = prefixed(&first);
+        }
+    }
+    for mut edge in inner.edges {
+        (edge.from, edge.to) = (prefixed(&edge.from), prefixed(&edge.to));
+        drawing.edges.push(edge);
+    }
+}
+
+/// Takes the start or end off a drawing, if one node alone stands next to it.
+fn trim(drawing: &mut Drawing, id: &str, mine: impl Fn(&DrawnEdge) -> bool, other: impl Fn(&DrawnEdge) -> bool) {
+    let next: Vec<&DrawnEdge> = drawing.edges.iter().filter(|e| mine(e)).collect();
+    let neighbours: BTreeSet<&str> = next.iter().map(|e| if e.from == id { e.to.as_str() } else { e.from.as_str() }).collect();
+    let alone = neighbours.len() == 1 && !drawing.edges.iter().any(&other) && {
+        let neighbour = neighbours.iter().next().copied().unwrap_or_default();
+        let starts = next.first().is_some_and(|e| e.from == id);
+        // What comes next must itself be the only beginning (or end) once this is gone.
+        !drawing.edges.iter().any(|e| !mine(e) && if starts { e.to == neighbour } else { e.from == neighbour })
+    };
+    if alone {
+        drawing.edges.retain(|e| !mine(e));
+        drawing.nodes.retain(|n| n.id != id);
+    }
+}
+
+/// The triggers, as far as drawing needs them.
+struct Signals {
+    joins: BTreeMap<usize, BTreeSet<usize>>,
+    deferred: BTreeSet<usize>,
+}
+
+impl Signals {
+    fn new<S: State>(plan: &Plan<S>) -> Self {
+        let joins = plan.control.iter().enumerate().filter(|(_, c)| matches!(c.kind, ControlKind::Join { .. } | ControlKind::JoinDeferred { .. }));
+        Self { joins: joins.map(|(c, _)| (c, BTreeSet::new())).collect(), deferred: BTreeSet::new() }
+    }
+
+    /// The nodes that run after a step that wrote these triggers.
+    fn step<S: State>(&mut self, plan: &Plan<S>, ran: &[usize], written: &[(usize, usize)]) -> Vec<usize> {
+        for channel in ran.iter().flat_map(|n| &plan.nodes[*n].triggers) {
+            let full = |c: &usize, seen: &BTreeSet<usize>| matches!(&plan.control[*c].kind, ControlKind::Join { members } | ControlKind::JoinDeferred { members } if seen.len() == members.len());
+            if let Some(seen) = self.joins.get_mut(channel)
+                && full(channel, seen)
+            {
+                seen.clear();
+            }
+        }
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        for (channel, member) in written {
+            match &plan.control[*channel].kind {
+                ControlKind::Start | ControlKind::Branch => drop(open.insert(*channel)),
+                ControlKind::BranchDeferred => drop(self.deferred.insert(*channel)),
+                ControlKind::Join { members } => {
+                    let seen = self.joins.entry(*channel).or_default();
+                    seen.insert(*member);
+                    if seen.len() == members.len() {
+                        open.insert(*channel);
+                    }
+                }
+                ControlKind::JoinDeferred { members } => {
+                    let seen = self.joins.entry(*channel).or_default();
+                    seen.insert(*member);
+                    if seen.len() == members.len() {
+                        self.deferred.insert(*channel);
+                    }
+                }
+            }
+        }
+        if open.is_empty() {
+            open = std::mem::take(&mut self.deferred);
+        }
+        let mut nodes: Vec<usize> = open.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();
+        nodes.sort_by_key(|n| plan.nodes[*n].rank);
+        nodes.dedup();
+        nodes
+    }
+}

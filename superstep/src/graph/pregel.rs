@@ -1,0 +1,331 @@
+//! The graph below state graphs: channels, and nodes that subscribe to them.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::cache::Cache;
+use crate::channel::Channel;
+use crate::checkpoint::{Checkpointer, Codec};
+use crate::error::{BoxError, BuildError, CompilationError, Hint};
+use crate::graph::build::{Persistence, Settings};
+use crate::graph::compile::{CompiledStateGraph, finish, node_plan};
+use crate::node::{BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy};
+use crate::plan::{Fields, InputMode, NameTable};
+use crate::state::{FieldSpec, JsonFields, JsonState, JsonWrite, Put, State};
+use crate::store::Store;
+
+type Step = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>> + Send + Sync>;
+type Map = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
+
+/// A node of a [`Pregel`] graph: what wakes it, what it reads, what it does, where it writes.
+///
+/// ```
+/// use serde_json::{json, Value};
+/// use superstep::NodeBuilder;
+/// let double = NodeBuilder::new()
+///     .subscribe_only("in")
+///     .then(async |v: Value| Ok(json!(v.as_i64().unwrap_or(0) * 2)))
+///     .write_to("out");
+/// # let _ = double;
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "a node does nothing until it is added to a graph"]
+pub struct NodeBuilder {
+    triggers: Vec<String>,
+    reads: Vec<String>,
+    single: bool,
+    steps: Vec<Step>,
+    writes: Vec<(String, Write)>,
+    metadata: BTreeMap<String, Value>,
+    retry: Vec<RetryPolicy>,
+    cache: Option<CachePolicy<JsonState>>,
+    timeout: Option<TimeoutPolicy>,
+}
+
+#[derive(Clone)]
+enum Write {
+    Result,
+    Mapped(Map),
+    Constant(Value),
+}
+
+impl NodeBuilder {
+    /// A node that nothing wakes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Woken by one channel, whose bare value is the input.
+    pub fn subscribe_only(mut self, channel: impl Into<String>) -> Self {
+        let channel = channel.into();
+        self.triggers.push(channel.clone());
+        self.reads.push(channel);
+        self.single = self.triggers.len() == 1;
+        self
+    }
+
+    /// Woken by these channels; the input is an object of them.
+    pub fn subscribe_to<N: Into<String>>(mut self, channels: impl IntoIterator<Item = N>) -> Self {
+        for channel in channels {
+            let channel = channel.into();
+            self.triggers.push(channel.clone());
+            self.reads.push(channel);
+        }
+        self.single = false;
+        self
+    }
+
+    /// Reads these channels too, without being woken by them.
+    pub fn read_from<N: Into<String>>(mut self, channels: impl IntoIterator<Item = N>) -> Self {
+        self.reads.extend(channels.into_iter().map(Into::into));
+        self.single = false;
+        self
+    }
+
+    /// Does this with the input, or with what the step before gave.
+    pub fn then<F, Fut>(mut self, run: F) -> Self
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, BoxError>> + Send + 'static,
+    {
+        self.steps.push(Arc::new(move |value| Box::pin(run(value))));
+        self
+    }
+
+    /// Writes the result to a channel.
+    pub fn write_to(mut self, channel: impl Into<String>) -> Self {
+        self.writes.push((channel.into(), Write::Result));
+        self
+    }
+
+    /// Writes what a function makes of the result; nothing if it gives `None`.
+    pub fn write_mapped(mut self, channel: impl Into<String>, map: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) -> Self {
+        self.writes.push((channel.into(), Write::Mapped(Arc::new(map))));
+        self
+    }
+
+    /// Writes a fixed value.
+    pub fn write_value(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.writes.push((channel.into(), Write::Constant(value.into())));
+        self
+    }
+
+    /// Says something about the node.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Runs it again when it fails.
+    pub fn add_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry.push(policy);
+        self
+    }
+
+    /// Keeps its results.
+    pub fn add_cache_policy(mut self, policy: CachePolicy<JsonState>) -> Self {
+        self.cache = Some(policy);
+        self
+    }
+
+    /// Limits how long an attempt may take.
+    pub fn set_timeout(mut self, timeout: impl Into<TimeoutPolicy>) -> Self {
+        self.timeout = Some(timeout.into());
+        self
+    }
+
+    fn boxed(self) -> BoxedNode<JsonState> {
+        let run = move |call: Call<'_, JsonState>| -> NodeFuture<JsonState> {
+            let input = self.input(&call);
+            let (steps, writes) = (self.steps.clone(), self.writes.clone());
+            Box::pin(async move {
+                let mut value = input;
+                for step in steps {
+                    value = step(value).await?;
+                }
+                let written = |(channel, write): &(String, Write)| {
+                    let value = match write {
+                        Write::Result => Some(value.clone()).filter(|v| !v.is_null()),
+                        Write::Mapped(map) => map(&value),
+                        Write::Constant(constant) => Some(constant.clone()),
+                    };
+                    value.map(|v| Put::merge(JsonWrite::new(channel.as_str(), v)))
+                };
+                Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
+            })
+        };
+        BoxedNode { run: Arc::new(run), subgraph: None }
+    }
+
+    fn input(&self, call: &Call<'_, JsonState>) -> Value {
+        let TaskInput::State(state) = call.input else { return Value::Null };
+        let read = |name: &String| state.get(&call.plan.schema, name).cloned();
+        if self.single {
+            return self.reads.first().and_then(read).unwrap_or_default();
+        }
+        Value::Object(self.reads.iter().filter_map(|name| Some((name.clone(), read(name)?))).collect())
+    }
+}
+
+/// A graph of channels and nodes that subscribe to them; a [`StateGraph`](crate::StateGraph) is the friendlier form.
+///
+/// ```
+/// use serde_json::{json, Value};
+/// use superstep::{EphemeralValue, LastValue, NodeBuilder, Pregel, Topic};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Pregel::builder()
+///     .channel("a", EphemeralValue::default())
+///     .channel("b", LastValue::default())
+///     .channel("seen", Topic::new().accumulate())
+///     .node("double", NodeBuilder::new().subscribe_only("a")
+///         .then(async |v: Value| Ok(json!(v.as_i64().unwrap_or(0) * 2))).write_to("b").write_to("seen"))
+///     .node("echo", NodeBuilder::new().subscribe_only("b").write_to("seen"))
+///     .input(["a"])
+///     .output(["b", "seen"])
+///     .build()?;
+/// let out = app.invoke(json!({ "a": 4 })).await?;
+/// assert_eq!(out.to_json(), json!({ "b": 8, "seen": [8, 8] }));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Pregel;
+
+impl Pregel {
+    /// Starts a graph.
+    pub fn builder() -> PregelBuilder {
+        let mut settings = Settings::named("pregel".to_owned());
+        settings.codec = Some(Codec::of());
+        PregelBuilder { fields: JsonFields::default(), nodes: Vec::new(), input: Vec::new(), output: Vec::new(), settings }
+    }
+}
+
+/// Builds a [`Pregel`] graph.
+///
+/// ```
+/// let mistakes = superstep::Pregel::builder().build().unwrap_err();
+/// assert!(mistakes.to_string().contains("has no entry"));
+/// ```
+#[must_use = "a graph does nothing until it is built"]
+pub struct PregelBuilder {
+    fields: JsonFields,
+    nodes: Vec<(String, NodeBuilder)>,
+    input: Vec<String>,
+    output: Vec<String>,
+    settings: Settings<JsonState>,
+}
+
+impl PregelBuilder {
+    /// Adds a channel.
+    pub fn channel(mut self, name: impl Into<String>, channel: impl Channel) -> Self {
+        self.fields = self.fields.field(name, channel);
+        self
+    }
+
+    /// Adds a node.
+    pub fn node(mut self, name: impl Into<String>, node: NodeBuilder) -> Self {
+        self.nodes.push((name.into(), node));
+        self
+    }
+
+    /// The channels that an input writes.
+    pub fn input<N: Into<String>>(mut self, channels: impl IntoIterator<Item = N>) -> Self {
+        self.input = channels.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The channels that a result shows.
+    pub fn output<N: Into<String>>(mut self, channels: impl IntoIterator<Item = N>) -> Self {
+        self.output = channels.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Saves every step.
+    pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
+        self.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
+        self
+    }
+
+    /// Long-term memory.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.settings.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where results of nodes with a cache policy are kept.
+    pub fn cache(mut self, cache: impl Cache) -> Self {
+        self.settings.cache = Some(Arc::new(cache));
+        self
+    }
+
+    /// Limits how long one step may take.
+    pub fn step_timeout(mut self, limit: std::time::Duration) -> Self {
+        self.settings.step_timeout = Some(limit);
+        self
+    }
+
+    /// Freezes the graph.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn build(self) -> Result<CompiledStateGraph<JsonState>, CompilationError> {
+        let mistakes = self.mistakes();
+        if !mistakes.is_empty() {
+            return Err(CompilationError::new(mistakes));
+        }
+        let place = |name: &String| self.fields.place(name);
+        let input: Vec<usize> = self.input.iter().filter_map(place).collect();
+        let output: Vec<usize> = self.output.iter().filter_map(place).collect();
+        let mut names = NameTable::default();
+        let mut nodes = Vec::new();
+        for (name, builder) in self.nodes {
+            names.insert(name.as_str().into(), nodes.len());
+            let mut options = NodeOptions::new();
+            options.retry = (!builder.retry.is_empty()).then(|| builder.retry.clone());
+            options.timeout = builder.timeout;
+            options.cache = builder.cache.clone();
+            options.metadata = builder.metadata.clone();
+            options.fields = Some(builder.reads.clone());
+            let triggers: Vec<usize> = builder.triggers.iter().filter_map(|t| self.fields.place(t)).collect();
+            let mut node = node_plan(&name, builder.boxed(), options, &self.fields);
+            node.triggers = triggers;
+            nodes.push(node);
+        }
+        let mut plan = finish(nodes, names, Vec::new(), self.fields, &self.settings);
+        plan.input = InputMode::Fields(input);
+        plan.output = Fields::Many(output);
+        Ok(CompiledStateGraph::from_plan(plan, self.settings, Vec::new()))
+    }
+
+    fn mistakes(&self) -> Vec<BuildError> {
+        let mut errors = Vec::new();
+        let fields = <JsonState as State>::fields(&self.fields);
+        let mut known = |place: String, names: &[String]| {
+            for name in names.iter().filter(|n| self.fields.place(n).is_none()) {
+                let hint = Hint::near(name, fields.iter().map(FieldSpec::name));
+                errors.push(BuildError::UnknownField { place: place.clone(), name: name.clone(), hint });
+            }
+        };
+        known("input".to_owned(), &self.input);
+        known("output".to_owned(), &self.output);
+        for (name, node) in &self.nodes {
+            known(format!("node `{name}`"), &node.reads);
+            let written: Vec<String> = node.writes.iter().map(|(c, _)| c.clone()).collect();
+            known(format!("node `{name}`"), &written);
+        }
+        let read = |input: &String| self.nodes.iter().any(|(_, n)| n.triggers.contains(input));
+        if !self.input.iter().any(read) {
+            errors.push(BuildError::NoEntryPoint);
+        }
+        for (ix, (name, _)) in self.nodes.iter().enumerate() {
+            if self.nodes[..ix].iter().any(|(n, _)| n == name) {
+                errors.push(BuildError::DuplicateNode { name: name.clone() });
+            }
+        }
+        errors
+    }
+}

@@ -1,0 +1,302 @@
+//! Graphs inside graphs: as nodes, or called by nodes.
+
+use std::any::Any;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::checkpoint::{Checkpointer, Codec};
+use crate::context::{Context, lock};
+use crate::draw::Drawing;
+use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::graph::build::Persistence;
+use crate::graph::compile::CompiledStateGraph;
+use crate::graph_output::Output;
+use crate::invoke::IntoInput;
+use crate::node::interrupt_why::Why;
+use crate::node::{BoxedNode, Call, GraphMarker, IntoNode, Interrupted, NodeFuture, Outcome, TaskInput};
+use crate::snapshot::AnySnapshot;
+use crate::state::{IntoUpdate, Persist, Put, State, Update};
+use crate::thread::Thread;
+
+type Looked = (Option<Arc<dyn AnySnapshot>>, Arc<dyn Any + Send + Sync>);
+
+/// A graph inside a node, with its state's type erased: for looking at it and drawing it.
+pub trait Subgraph: Send + Sync {
+    /// Its state in a thread, under a namespace.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn look(
+        self: Arc<Self>,
+        checkpointer: Arc<dyn Checkpointer>,
+        thread: Arc<str>,
+        namespace: String,
+        deep: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<Looked, Error>> + Send>>;
+
+    /// Its drawing, subgraphs expanded so many levels deep.
+    fn drawing(&self, depth: usize) -> Drawing;
+}
+
+impl<C: State> Subgraph for CompiledStateGraph<C> {
+    #[allow(private_interfaces)]
+    fn look(
+        self: Arc<Self>,
+        checkpointer: Arc<dyn Checkpointer>,
+        thread: Arc<str>,
+        namespace: String,
+        deep: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<Looked, Error>> + Send>> {
+        Box::pin(async move {
+            let thread = Thread::within((*self).clone(), thread, namespace, checkpointer);
+            if !deep {
+                return Ok((None, Arc::new(thread) as Arc<dyn Any + Send + Sync>));
+            }
+            let snapshot = thread.state_with_subgraphs().await?;
+            Ok((Some(Arc::new(snapshot) as Arc<dyn AnySnapshot>), Arc::new(thread) as Arc<dyn Any + Send + Sync>))
+        })
+    }
+
+    fn drawing(&self, depth: usize) -> Drawing {
+        self.draw_expanded(depth)
+    }
+}
+
+impl<S: State> CompiledStateGraph<S> {
+    /// Where a graph that keeps one history for all calls has it: the namespace without task ids.
+    pub(crate) fn history_namespace(&self, namespace: &str) -> String {
+        match self.persistence {
+            Persistence::Own => {
+                let parts = namespace.split('|').map(|part| part.split(':').next().unwrap_or(part));
+                parts.collect::<Vec<_>>().join("|")
+            }
+            _ => namespace.to_owned(),
+        }
+    }
+
+    /// The same graph with what it takes to be saved.
+    fn with_codec(mut self, codec: Option<&'static Codec<S>>) -> Self {
+        self.codec = self.codec.or(codec);
+        self
+    }
+
+    /// Runs the graph inside a task of another one.
+    async fn run_inside(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
+        cx.task.touch();
+        let task = &cx.task;
+        let calls = {
+            let mut answers = lock(&task.answers);
+            answers.subgraphs += 1;
+            answers.subgraphs - 1
+        };
+        let mut namespace = self.history_namespace(&task.namespace);
+        if calls > 0 {
+            namespace = format!("{namespace}|{calls}");
+        }
+        let saver = match (&self.persistence, &task.run.checkpointer, &task.run.thread, self.codec) {
+            (Persistence::Never, ..) => None,
+            (_, Some(checkpointer), Some(thread), Some(codec)) => {
+                Some(Saver::new(checkpointer.clone(), codec, thread.clone(), namespace.clone(), task.run.durability))
+            }
+            _ => None,
+        };
+        let config = LoopConfig {
+            namespace,
+            checkpoint: None,
+            ancestors: task.ancestors.clone(),
+            nested: true,
+            resuming: *lock(&task.resuming),
+            replay: task.replay.clone(),
+            null_resume: Some(task.null_resume.clone()),
+            resume_map: task.resume_map.clone(),
+            stop_before: None,
+            stop_after: None,
+            output: self.plan.output.clone(),
+            own_history: matches!(self.persistence, Persistence::Own),
+        };
+        let mut run = Run::new(self.clone(), task.run.clone(), config, saver);
+        match run.drive(input).await? {
+            Ended::Done => Ok(Inside::Done(run)),
+            Ended::Paused(interrupts) => {
+                lock(&task.answers).open = Some(interrupts);
+                Ok(Inside::Waits)
+            }
+            Ended::Parent(command) => {
+                lock(&task.answers).parent = Some(command);
+                Ok(Inside::Waits)
+            }
+        }
+    }
+}
+
+enum Inside<S: State> {
+    Done(Run<S>),
+    /// The task around it ends here: with a question, or with a command.
+    Waits,
+}
+
+impl Context {
+    /// Runs a graph inside this node, as part of this run: it shares the thread, streams with it,
+    /// can ask and be resumed, and is cancelled with it.
+    ///
+    /// ```
+    /// use superstep::{AgentState, BoxError, CompiledStateGraph, Context, Message, Update};
+    ///
+    /// async fn ask_expert(state: AgentState, cx: Context, /* .. */) -> Result<Update<AgentState>, BoxError> {
+    /// #   let expert: CompiledStateGraph<AgentState> = unimplemented!();
+    ///     let out = cx.invoke(&expert, state).await?;
+    ///     Ok(Update::new().set(AgentState::MESSAGES, out.state.messages))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The graph's own error; or, if it asked a question, an error to pass on with `?`.
+    pub async fn invoke<C: Persist, M>(&self, graph: &CompiledStateGraph<C>, input: impl IntoInput<C, M>) -> Result<Output<C>, BoxError> {
+        let graph = graph.clone().with_codec(Some(Codec::of()));
+        match graph.run_inside(input.into_input(), self).await? {
+            Inside::Done(mut run) => {
+                let (state, shown) = run.finish();
+                drop(run);
+                Ok(Output { state: Arc::unwrap_or_clone(state), interrupts: Vec::new(), shown })
+            }
+            Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
+        }
+    }
+}
+
+/// A graph over the same state is a node: it gets the state and gives back its output fields.
+impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
+    #[allow(private_interfaces)]
+    fn into_node(self) -> BoxedNode<S> {
+        let graph = self.with_codec(Some(Codec::of()));
+        let inner = graph.clone();
+        let run = move |call: Call<'_, S>| -> NodeFuture<S> {
+            let (graph, input) = (inner.clone(), shared_input(&call));
+            let cx = (call.context)();
+            Box::pin(async move {
+                match graph.run_inside(input?, &cx).await? {
+                    Inside::Done(run) => Ok(shared_output(run)),
+                    Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
+                }
+            })
+        };
+        BoxedNode { run: Arc::new(run), subgraph: Some(Arc::new(graph)) }
+    }
+}
+
+/// The state that the parent's node sees, as an input.
+fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
+    match call.input {
+        TaskInput::State(state) => {
+            let reads = call.plan.nodes[call.node].reads.as_deref();
+            let fields = (0..call.plan.fields().len()).filter(|f| reads.is_none_or(|list| list.contains(f)));
+            let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
+            Ok(RunInput::Writes(puts))
+        }
+        TaskInput::Sent(payload) => match payload.peek::<Update<S>>() {
+            Some(update) => Ok(RunInput::Writes(update.puts.clone())),
+            None => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
+                let node = &call.plan.nodes[call.node].name;
+                format!("the graph in node `{node}` cannot run on what it was sent; send it an update of its state").into()
+            }),
+        },
+    }
+}
+
+/// The child's output fields, as writes to the parent.
+fn shared_output<S: State>(mut run: Run<S>) -> Outcome<S> {
+    let (_, shown) = run.finish();
+    let Some(values) = shown else { return Outcome::none() };
+    let read = |f: &usize| values.present.has(*f).then(|| values.state.read(&values.plan.schema, *f)).flatten();
+    let puts = values.fields.list().iter().filter_map(read).map(Put::merge).collect();
+    Outcome { puts, ..Outcome::none() }
+}
+
+/// A graph over another state as a node: how its input is made, and what its output changes.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use superstep::{AgentState, AgentStateUpdate, EchoAgent, MappedGraph, Message, State, StateGraph, START};
+///
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Outer { question: String, answer: String }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let inner = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let app = StateGraph::<Outer>::new()
+///     .add_node("ask", MappedGraph::new(
+///         inner,
+///         |outer: &Outer| AgentState { messages: vec![Message::user(&outer.question)] },
+///         |inner: &AgentState| Outer::update().answer(inner.messages.last().map_or("", Message::text)),
+///     ))
+///     .add_edge(START, "ask")
+///     .compile()?;
+/// assert_eq!(app.invoke(Outer::update().question("hi")).await?.state.answer, "hi");
+/// # Ok(())
+/// # }
+/// ```
+pub struct MappedGraph<S, C: State, I, O, In, Out> {
+    graph: CompiledStateGraph<C>,
+    input: I,
+    output: O,
+    types: PhantomData<fn(S) -> (In, Out)>,
+}
+
+impl<S, C, I, O, In, Out> MappedGraph<S, C, I, O, In, Out>
+where
+    S: State,
+    C: Persist,
+    I: Fn(&S) -> In + Send + Sync + 'static,
+    In: IntoUpdate<C>,
+    O: Fn(&C) -> Out + Send + Sync + 'static,
+    Out: IntoUpdate<S>,
+{
+    /// A node that runs `graph` on what `input` makes of the state, and returns what `output` makes of its result.
+    pub fn new(graph: CompiledStateGraph<C>, input: I, output: O) -> Self {
+        Self { graph: graph.with_codec(Some(Codec::of())), input, output, types: PhantomData }
+    }
+}
+
+/// Tells mapped graphs from functions.
+#[doc(hidden)]
+pub struct MappedMarker<C, In, Out>(PhantomData<(C, In, Out)>);
+
+impl<S, C, I, O, In, Out> IntoNode<S, MappedMarker<C, In, Out>> for MappedGraph<S, C, I, O, In, Out>
+where
+    S: State,
+    C: Persist,
+    I: Fn(&S) -> In + Send + Sync + 'static,
+    In: IntoUpdate<C>,
+    O: Fn(&C) -> Out + Send + Sync + 'static,
+    Out: IntoUpdate<S>,
+{
+    #[allow(private_interfaces)]
+    fn into_node(self) -> BoxedNode<S> {
+        let graph = self.graph.clone();
+        let (input, output) = (self.input, Arc::new(self.output));
+        let inner = graph.clone();
+        let run = move |call: Call<'_, S>| -> NodeFuture<S> {
+            let puts = match call.input {
+                TaskInput::State(state) => Ok(input(state).into_update().puts),
+                TaskInput::Sent(payload) => {
+                    let sent = payload.peek::<Update<C>>().map(|u| u.puts.clone());
+                    sent.ok_or_else(|| Error::new(ErrorKind::Invalid, "a mapped graph was sent something that is no update of its state"))
+                }
+            };
+            let (graph, output, cx) = (inner.clone(), output.clone(), (call.context)());
+            Box::pin(async move {
+                match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
+                    Inside::Done(mut run) => {
+                        let (state, _) = run.finish();
+                        Ok(Outcome { puts: output(&state).into_update().puts, ..Outcome::none() })
+                    }
+                    Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
+                }
+            })
+        };
+        BoxedNode { run: Arc::new(run), subgraph: Some(Arc::new(graph)) }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a run gives back.
+
+use std::ops::Deref;
+
+use serde_json::Value;
+
+use crate::node::Interrupt;
+use crate::state::State;
+use crate::stream::Values;
+
+/// The result of a run: the state, and the questions that wait for an answer.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("hi")] }).await?;
+/// assert!(out.interrupts.is_empty());
+/// assert_eq!(out.state.messages.len(), 2);
+/// assert_eq!(out.messages.len(), 2); // it can be read as the state
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Output<S: State> {
+    /// The state when the run ended.
+    pub state: S,
+    /// The open questions; empty if the run came to its end, or stopped where it was told to.
+    pub interrupts: Vec<Interrupt>,
+    pub(crate) shown: Option<Values<S>>,
+}
+
+impl<S: State> Output<S> {
+    /// Whether the run waits for answers.
+    pub fn is_interrupted(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+
+    /// The output fields as JSON; null if the run wrote none of them.
+    ///
+    /// Needs a state that can be saved, in a graph that was told so by a checkpointer or cache.
+    pub fn to_json(&self) -> Value {
+        self.shown.as_ref().map(Values::to_json).unwrap_or_default()
+    }
+
+    /// The state as something narrower.
+    pub fn into<T: From<S>>(self) -> T {
+        T::from(self.state)
+    }
+}
+
+impl<S: State> Deref for Output<S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        &self.state
+    }
+}

@@ -1,0 +1,161 @@
+//! Ids: of checkpoints (ordered by time), of tasks and of interrupts (derived, so that a
+//! resumed run finds the work it already did).
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+/// Names a checkpoint. Ids made later in one process are greater.
+///
+/// ```
+/// use superstep::CheckpointId;
+/// let id: CheckpointId = "1f0b2c3d-0000-6000-8000-000000000001".parse()?;
+/// assert_eq!(id.to_string(), "1f0b2c3d-0000-6000-8000-000000000001");
+/// # Ok::<(), superstep::InvalidId>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckpointId(pub(crate) u128);
+
+/// Text that is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an id: expected a UUID")]
+pub struct InvalidId(String);
+
+impl CheckpointId {
+    /// A new id, greater than all made before in this process: a version 6 UUID.
+    pub(crate) fn new(step: i64) -> Self {
+        let ticks = next_tick();
+        let high = u128::from(ticks >> 28) & 0xffff_ffff;
+        let mid = u128::from(ticks >> 12) & 0xffff;
+        let low = u128::from(ticks) & 0x0fff;
+        let sequence = (step as u128 & 0x3fff) | 0x8000;
+        Self(high << 96 | mid << 80 | (0x6000 | low) << 64 | sequence << 48 | u128::from(process_node()))
+    }
+}
+
+/// 100-nanosecond ticks since 1582, never the same twice in a process.
+fn next_tick() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| (d.as_nanos() / 100) as u64) + GREGORIAN;
+    let last = LAST.fetch_max(now, Ordering::Relaxed);
+    if now > last { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 }
+}
+
+/// 48 random bits of this process.
+fn process_node() -> u64 {
+    static NODE: OnceLock<u64> = OnceLock::new();
+    *NODE.get_or_init(|| RandomState::new().build_hasher().finish() & 0xffff_ffff_ffff)
+}
+
+/// A random UUID, version 4.
+pub(crate) fn random_uuid() -> String {
+    static SEED: OnceLock<[RandomState; 2]> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let seed = SEED.get_or_init(|| [RandomState::new(), RandomState::new()]);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let [high, low] = [0, 1].map(|i| u128::from(seed[i].hash_one(count)));
+    let bits = (high << 64 | low) & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    Uuid(bits).to_string()
+}
+
+/// The textual form of a UUID.
+struct Uuid(u128);
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; 36];
+        let mut at = 0;
+        for nibble in (0..32).rev() {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                at += 1;
+            }
+            text[at] = HEX[(self.0 >> (nibble * 4)) as usize & 0xf];
+            at += 1;
+        }
+        f.write_str(std::str::from_utf8(&text).expect("hex digits are text"))
+    }
+}
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Uuid(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Uuid(self.0).fmt(f)
+    }
+}
+
+impl FromStr for CheckpointId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        match u128::from_str_radix(&digits, 16) {
+            Ok(bits) if digits.len() == 32 => Ok(Self(bits)),
+            _ => Err(InvalidId(text.to_owned())),
+        }
+    }
+}
+
+/// Names a task: the same work in the same checkpoint has the same id.
+///
+/// ```
+/// # fn show(task: superstep::TaskId) { println!("{task}"); }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub(crate) u128);
+
+impl TaskId {
+    /// The writer of what a caller brings along: commands and inputs.
+    pub(crate) const NULL: TaskId = TaskId(0);
+
+    /// The id of a task of `checkpoint`, from what tells it apart there.
+    pub(crate) fn derive(checkpoint: CheckpointId, parts: &[&str]) -> Self {
+        let mut hasher = Xxh3::new();
+        hasher.update(&checkpoint.0.to_be_bytes());
+        parts.iter().for_each(|p| hasher.update(p.as_bytes()));
+        Self(hasher.digest128())
+    }
+
+    /// The id from its number, as a checkpointer gave it.
+    pub fn from_u128(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// The id as a number.
+    pub fn as_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Uuid(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Uuid(self.0).fmt(f)
+    }
+}
+
+/// The id of the question that a task asks after `answered` answers.
+pub(crate) fn interrupt_id(task_namespace: &str, answered: usize) -> String {
+    let hash = if answered == 0 {
+        xxh3_128(task_namespace.as_bytes())
+    } else {
+        xxh3_128(format!("{task_namespace}|{answered}").as_bytes())
+    };
+    format!("{hash:032x}")
+}

@@ -1,0 +1,483 @@
+//! Starting runs: what to run on, on which thread, with what around it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::Durability;
+use crate::context::{RunControl, RunShared};
+use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
+use crate::error::{Error, ErrorKind};
+use crate::graph::{CompiledStateGraph, Persistence};
+use crate::graph_output::Output;
+use crate::id::CheckpointId;
+use crate::node::{AnyContext, Command, Resume};
+use crate::plan::{Fields, StopAt};
+use crate::state::{IntoUpdate, State};
+use crate::stream::{EventStream, Mode, Modes, Sink};
+
+/// The limit of steps of a run that sets none.
+const DEFAULT_LIMIT: usize = 10_007;
+
+/// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`].
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, Command, GoOn, IntoInput, Resume};
+/// fn is_input<M>(_: impl IntoInput<AgentState, M>) {}
+/// is_input(AgentState::default());
+/// is_input(AgentStateUpdate::default());
+/// is_input(Command::<AgentState>::new().goto("somewhere"));
+/// is_input(Resume::value("yes"));
+/// is_input(GoOn);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a graph over `{S}` cannot be run on `{Self}`",
+    note = "run it on the state, an update of it, a `Command<{S}>`, a `Resume`, or `GoOn`"
+)]
+pub trait IntoInput<S: State, Marker> {
+    /// Turns it into an input.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<S>;
+}
+
+/// Goes on with what is left to do on a thread.
+///
+/// ```
+/// # use superstep::{AgentState, CompiledStateGraph, Error, GoOn, Output};
+/// # async fn f(app: CompiledStateGraph<AgentState>) -> Result<Output<AgentState>, Error> {
+/// app.invoke(GoOn).thread("t").await
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoOn;
+
+/// Tells updates from the other inputs.
+#[doc(hidden)]
+pub struct UpdateMarker;
+/// Tells commands from the other inputs.
+#[doc(hidden)]
+pub struct CommandMarker;
+
+impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<S> {
+        RunInput::Writes(self.into_update().puts)
+    }
+}
+
+impl<S: State> IntoInput<S, CommandMarker> for Command<S> {
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<S> {
+        RunInput::Command(self)
+    }
+}
+
+impl<S: State> IntoInput<S, CommandMarker> for Resume {
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<S> {
+        RunInput::Command(Command { resume: Some(self), ..Command::new() })
+    }
+}
+
+impl<S: State> IntoInput<S, CommandMarker> for GoOn {
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<S> {
+        RunInput::Nothing
+    }
+}
+
+/// A run that is set up and not started yet: await it.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("hi")] }).recursion_limit(50).await?;
+/// # let _ = out;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a run does nothing until it is awaited"]
+pub struct Invoke<S: State> {
+    graph: CompiledStateGraph<S>,
+    input: RunInput<S>,
+    options: Options,
+}
+
+/// What a caller may say about a run.
+pub(crate) struct Options {
+    thread: Option<Arc<str>>,
+    checkpoint: Option<CheckpointId>,
+    namespace: Option<(String, BTreeMap<String, CheckpointId>)>,
+    recursion_limit: usize,
+    durability: Durability,
+    stop_before: Option<Vec<String>>,
+    stop_after: Option<Vec<String>>,
+    output: Option<Vec<String>>,
+    contexts: Vec<AnyContext>,
+    control: RunControl,
+    cancel: CancellationToken,
+    max_concurrency: Option<usize>,
+    metadata: BTreeMap<String, Value>,
+    run_id: Option<String>,
+    modes: Vec<Mode>,
+    subgraphs: bool,
+    buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            thread: None,
+            checkpoint: None,
+            namespace: None,
+            recursion_limit: DEFAULT_LIMIT,
+            durability: Durability::default(),
+            stop_before: None,
+            stop_after: None,
+            output: None,
+            contexts: Vec::new(),
+            control: RunControl::new(),
+            cancel: CancellationToken::new(),
+            max_concurrency: None,
+            metadata: BTreeMap::new(),
+            run_id: None,
+            modes: Vec::new(),
+            subgraphs: false,
+            buffer: 64,
+        }
+    }
+}
+
+impl<S: State> CompiledStateGraph<S> {
+    /// Runs the graph on an input; await the result.
+    pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
+        Invoke { graph: self.clone(), input: input.into_input(), options: Options::default() }
+    }
+
+    /// Runs the graph on an input and shows what happens.
+    pub fn stream<M>(&self, input: impl IntoInput<S, M>) -> Streaming<S> {
+        Streaming(self.invoke(input))
+    }
+
+    pub(crate) fn invoke_raw(&self, input: RunInput<S>) -> Invoke<S> {
+        Invoke { graph: self.clone(), input, options: Options::default() }
+    }
+}
+
+macro_rules! run_options {
+    ($self:ident => $options:expr) => {
+        /// The thread to run on; needed with a checkpointer.
+        pub fn thread(mut $self, thread: impl Into<String>) -> Self {
+            $options.thread = Some(thread.into().into());
+            $self
+        }
+
+        /// Starts from this checkpoint of the thread instead of the latest.
+        pub fn checkpoint(mut $self, checkpoint: CheckpointId) -> Self {
+            $options.checkpoint = Some(checkpoint);
+            $self
+        }
+
+        /// Starts with a subgraph at one of its checkpoints, as a snapshot of it says.
+        pub fn at(mut $self, at: &crate::CheckpointRef) -> Self {
+            $options.thread = Some(at.thread.as_str().into());
+            let mut map = at.parents.clone();
+            map.insert(at.namespace.clone(), at.id);
+            $options.checkpoint = map.get("").copied();
+            $options.namespace = Some((at.namespace.clone(), map));
+            $self
+        }
+
+        /// The most steps that the run may take.
+        pub fn recursion_limit(mut $self, limit: usize) -> Self {
+            $options.recursion_limit = limit;
+            $self
+        }
+
+        /// When steps are saved.
+        pub fn durability(mut $self, durability: Durability) -> Self {
+            $options.durability = durability;
+            $self
+        }
+
+        /// Stops before these nodes, instead of where the graph says; `"*"` stands for all.
+        pub fn interrupt_before<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
+            $options.stop_before = Some(nodes.into_iter().map(Into::into).collect());
+            $self
+        }
+
+        /// Stops after these nodes, instead of where the graph says; `"*"` stands for all.
+        pub fn interrupt_after<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
+            $options.stop_after = Some(nodes.into_iter().map(Into::into).collect());
+            $self
+        }
+
+        /// The fields to show, instead of the graph's output.
+        pub fn output_keys<N: Into<String>>(mut $self, fields: impl IntoIterator<Item = N>) -> Self {
+            $options.output = Some(fields.into_iter().map(Into::into).collect());
+            $self
+        }
+
+        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime).
+        pub fn context<T: Any + Send + Sync>(mut $self, context: T) -> Self {
+            $options.contexts.push(Arc::new(context));
+            $self
+        }
+
+        /// A control that can ask the run to stop at the next checkpoint.
+        pub fn control(mut $self, control: RunControl) -> Self {
+            $options.control = control;
+            $self
+        }
+
+        /// Cancels the whole run, subgraphs included.
+        pub fn cancellation(mut $self, token: CancellationToken) -> Self {
+            $options.cancel = token;
+            $self
+        }
+
+        /// The most tasks that run at once.
+        pub fn max_concurrency(mut $self, tasks: usize) -> Self {
+            $options.max_concurrency = Some(tasks);
+            $self
+        }
+
+        /// Says something about the run; kept in its checkpoints.
+        pub fn metadata(mut $self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+            $options.metadata.insert(key.into(), value.into());
+            $self
+        }
+
+        /// Names the run.
+        pub fn run_id(mut $self, id: impl Into<String>) -> Self {
+            $options.run_id = Some(id.into());
+            $self
+        }
+    };
+}
+
+impl<S: State> Invoke<S> {
+    run_options!(self => self.options);
+
+    pub(crate) async fn run(mut self) -> Result<Output<S>, Error> {
+        let output = self.graph.chosen_output(self.options.output.as_deref(), self.graph.plan.output.clone())?;
+        let shared = self.options.shared(&self.graph, None)?;
+        run(self.graph, self.input, self.options, shared, output).await
+    }
+
+    /// Runs it to the end on this thread, in a runtime of its own.
+    ///
+    /// # Errors
+    /// As the run itself; also if no runtime can be started, or this is called inside one.
+    pub fn blocking(self) -> Result<Output<S>, Error> {
+        crate::blocking::block_on(self.run())
+    }
+}
+
+impl<S: State> IntoFuture for Invoke<S> {
+    type Output = Result<Output<S>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// A run that will be streamed: say what to show, then start it.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Mode, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let mut events = app.stream(()).mode(Mode::Updates).start();
+/// while let Some(event) = events.next().await { event?; }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a stream does nothing until it is started"]
+pub struct Streaming<S: State>(Invoke<S>);
+
+impl<S: State> Streaming<S> {
+    run_options!(self => self.0.options);
+
+    /// Shows one more thing.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.0.options.modes.push(mode);
+        self
+    }
+
+    /// Shows several things.
+    pub fn modes(mut self, modes: impl IntoIterator<Item = Mode>) -> Self {
+        self.0.options.modes.extend(modes);
+        self
+    }
+
+    /// Shows events of subgraphs too.
+    pub fn subgraphs(mut self) -> Self {
+        self.0.options.subgraphs = true;
+        self
+    }
+
+    /// How many events wait for a slow reader before the run waits too.
+    pub fn buffer(mut self, events: usize) -> Self {
+        self.0.options.buffer = events;
+        self
+    }
+
+    /// Starts the run; it goes on as its events are read. `updates` are shown if nothing else was asked for.
+    pub fn start(self) -> EventStream<S> {
+        let Invoke { graph, input, mut options } = self.0;
+        if options.modes.is_empty() {
+            options.modes.push(Mode::Updates);
+        }
+        let modes = options.modes.iter().fold(Modes::default(), |all, mode| all.with(*mode));
+        let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
+        let run = async move {
+            let output = graph.chosen_output(options.output.as_deref(), graph.plan.shown.clone())?;
+            let shared = options.shared(&graph, Some(sink))?;
+            run(graph, input, options, shared, output).await
+        };
+        EventStream::new(Box::pin(run), events)
+    }
+
+    /// Reads all events on this thread, in a runtime of its own.
+    ///
+    /// # Errors
+    /// The first error, after the events before it were handed over.
+    pub fn blocking(self, mut each: impl FnMut(crate::Event<S>)) -> Result<(), Error> {
+        crate::blocking::block_on(async move {
+            let mut events = self.start();
+            while let Some(event) = events.next().await {
+                each(event?);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Options {
+    fn shared<S: State>(&mut self, graph: &CompiledStateGraph<S>, sink: Option<Sink>) -> Result<Arc<RunShared>, Error> {
+        if self.recursion_limit == 0 {
+            return Err(Error::invalid("a recursion limit must be at least 1"));
+        }
+        if self.max_concurrency == Some(0) {
+            return Err(Error::invalid("`max_concurrency` must be at least 1"));
+        }
+        let checkpointer = match &graph.persistence {
+            Persistence::In(checkpointer) => Some(checkpointer.clone()),
+            Persistence::Own => {
+                return Err(Error::invalid("a `persistent` graph keeps its history in a parent's checkpointer; run it inside one"));
+            }
+            Persistence::Inherit | Persistence::Never => None,
+        };
+        if checkpointer.is_some() && self.thread.is_none() {
+            return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
+        }
+        if self.checkpoint.is_some() && checkpointer.is_none() {
+            return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
+        }
+        Ok(Arc::new(RunShared {
+            thread: self.thread.clone(),
+            run_id: self.run_id.take().map_or_else(|| "".into(), Into::into),
+            contexts: std::mem::take(&mut self.contexts),
+            store: graph.store.clone(),
+            cache: graph.cache.clone(),
+            control: self.control.clone(),
+            cancel: self.cancel.child_token(),
+            recursion_limit: self.recursion_limit,
+            durability: self.durability,
+            checkpointer,
+            sink,
+            permits: self.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            metadata: Arc::new(std::mem::take(&mut self.metadata)),
+            seen_messages: Mutex::default(),
+        }))
+    }
+
+    fn config<S: State>(&mut self, graph: &CompiledStateGraph<S>, output: Fields) -> Result<LoopConfig, Error> {
+        let stop_at = |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
+        let (_, ancestors) = self.namespace.take().unwrap_or_default();
+        Ok(LoopConfig {
+            namespace: String::new(),
+            checkpoint: self.checkpoint,
+            ancestors: Arc::new(ancestors),
+            nested: false,
+            resuming: None,
+            replay: None,
+            null_resume: None,
+            resume_map: None,
+            stop_before: stop_at(&self.stop_before, "interrupt_before")?,
+            stop_after: stop_at(&self.stop_after, "interrupt_after")?,
+            output,
+            own_history: false,
+        })
+    }
+}
+
+async fn run<S: State>(
+    graph: CompiledStateGraph<S>,
+    input: RunInput<S>,
+    mut options: Options,
+    shared: Arc<RunShared>,
+    output: Fields,
+) -> Result<Output<S>, Error> {
+    let config = options.config(&graph, output)?;
+    let saver = match (&shared.checkpointer, &shared.thread, graph.codec) {
+        (Some(checkpointer), Some(thread), Some(codec)) => {
+            Some(Saver::new(checkpointer.clone(), codec, thread.clone(), String::new(), shared.durability))
+        }
+        _ => None,
+    };
+    let span = tracing::debug_span!("run", graph = &*graph.plan.name, thread = shared.thread.as_deref());
+    let _cancel_tree = shared.cancel.clone().drop_guard();
+    let mut run = Run::new(graph, shared, config, saver);
+    let ended = {
+        use tracing::Instrument;
+        if span.is_disabled() { run.drive(input).await? } else { run.drive(input).instrument(span).await? }
+    };
+    let interrupts = match ended {
+        Ended::Done => Vec::new(),
+        Ended::Paused(interrupts) => interrupts,
+        Ended::Parent(_) => {
+            return Err(Error::new(ErrorKind::ParentCommand, "a command for a parent graph reached the root graph"));
+        }
+    };
+    let (state, shown) = run.finish();
+    drop(run);
+    Ok(Output { state: Arc::unwrap_or_clone(state), interrupts, shown })
+}
+
+impl<S: State> CompiledStateGraph<S> {
+    fn chosen_output(&self, chosen: Option<&[String]>, default: Fields) -> Result<Fields, Error> {
+        let Some(names) = chosen else { return Ok(default) };
+        let place = |name: &String| {
+            let unknown = || Error::invalid(format!("`output_keys` names unknown field `{name}`"));
+            self.plan.field_named(name).ok_or_else(unknown)
+        };
+        Ok(Fields::Many(names.iter().map(place).collect::<Result<_, _>>()?))
+    }
+
+    fn stop_at(&self, names: &[String], what: &str) -> Result<StopAt, Error> {
+        if names.is_empty() {
+            return Ok(StopAt::Nowhere);
+        }
+        if names.iter().any(|n| n == "*") {
+            return Ok(StopAt::Everywhere);
+        }
+        let place = |name: &String| {
+            let unknown = || Error::invalid(format!("`{what}` names unknown node `{name}`"));
+            self.plan.node(name).ok_or_else(unknown)
+        };
+        Ok(StopAt::Nodes(names.iter().map(place).collect::<Result<_, _>>()?))
+    }
+}

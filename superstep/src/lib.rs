@@ -1,0 +1,119 @@
+//! Durable, typed agent graphs: describe a state, nodes and edges; superstep runs them in
+//! supersteps, merges what they write through reducers, saves a checkpoint after every step,
+//! and can pause for a human, resume, rewind, fork and stream.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use superstep::{MemorySaver, State, StateGraph, END, START};
+//!
+//! #[derive(State, Clone, Default, Serialize, Deserialize)]
+//! struct Draft {
+//!     topic: String,
+//!     #[state(append)]
+//!     lines: Vec<String>,
+//! }
+//!
+//! async fn write(draft: Draft) -> DraftUpdate {
+//!     Draft::update().lines([format!("a line about {}", draft.topic)])
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let app = StateGraph::<Draft>::new()
+//!     .add_node("write", write)
+//!     .add_edge(START, "write")
+//!     .add_conditional_edges("write", |draft: &Draft| if draft.lines.len() < 3 { "write" } else { END })
+//!     .checkpointer(MemorySaver::new())
+//!     .compile()?;
+//! let out = app.invoke(Draft::update().topic("tea")).thread("t1").await?;
+//! assert_eq!(out.state.lines.len(), 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
+//! | `schema` | JSON schema of states and inputs |
+//! | `svg` | drawings as SVG |
+//! | `png` | drawings as PNG |
+
+// In the order of the data path.
+mod error;
+mod id;
+mod state;
+mod channel;
+mod node;
+mod context;
+mod graph;
+mod plan;
+mod engine;
+mod checkpoint;
+mod store;
+mod cache;
+mod stream;
+mod snapshot;
+mod thread;
+mod invoke;
+mod graph_output;
+mod func;
+mod blocking;
+mod draw;
+#[cfg(feature = "schema")]
+mod schema;
+mod private;
+
+pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
+pub use channel::{
+    AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
+    NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
+};
+pub use checkpoint::{
+    CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
+    SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
+};
+pub use context::{Context, RunControl};
+#[cfg(feature = "png")]
+pub use draw::DrawError;
+pub use draw::{Drawing, DrawnEdge, DrawnNode};
+pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, Terminal};
+pub use func::{Calling, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn, Workflows};
+pub use graph::{
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, NodeBuilder, Pregel, PregelBuilder,
+    RouteMap, Routes as RouteList, StateGraph, Subgraph,
+};
+pub use graph_output::Output;
+pub use id::{CheckpointId, InvalidId, TaskId};
+pub use invoke::{GoOn, IntoInput, Invoke, Streaming};
+pub use node::{
+    Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupt, Interrupted,
+    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeOptions, Outcome, OutcomeResult, PartialAgent,
+    Payload, Previous, RemainingSteps, Resume, RetryPolicy, RunConfig, Runtime, Send, Sent, StoreHandle, StreamWriter,
+    TimeoutPolicy,
+};
+pub use plan::{END, START};
+#[cfg(feature = "schema")]
+pub use schema::StateSchema;
+pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
+pub use state::{
+    AddMessages, AgentState, AgentStateUpdate, Append, Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate,
+    JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry, MaxReducer, MergeStrategy, Message,
+    MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer, ReducerFn, Replace,
+    Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState, add_messages,
+};
+pub use store::{
+    Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError, StoreOp,
+    StoreReply, Ttl, TtlConfig,
+};
+pub use stream::{
+    CheckpointEvent, DebugEvent, Event, EventData, EventStream, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskStart, Values,
+};
+#[cfg(feature = "derive")]
+pub use superstep_derive::{Routes, State};
+pub use thread::{Revise, Thread};
+pub use tokio_util::sync::CancellationToken;
+
+#[doc(hidden)]
+pub use private as __private;

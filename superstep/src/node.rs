@@ -1,0 +1,75 @@
+//! Nodes: what they are given, what they may return, and the one erased form that the engine runs.
+
+mod agent;
+mod args;
+mod command;
+mod handler;
+mod interrupt;
+mod options;
+mod outcome;
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::error::BoxError;
+use crate::plan::Plan;
+use crate::state::State;
+
+pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent};
+pub use args::{Attempt, FromContext, FromInput, Narrow, Previous, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle, StreamWriter};
+pub use command::{Command, Goto, Payload, Send};
+pub(crate) use command::ParentCommand;
+pub use handler::{AgentMarker, GraphMarker, Handler, IntoNode, NodeMarker, ParallelMarker};
+pub use interrupt::{Interrupt, Interrupted, Resume};
+pub(crate) use interrupt as interrupt_why;
+pub(crate) use interrupt::Answers;
+pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
+pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
+
+pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = Result<Outcome<S>, BoxError>> + std::marker::Send>>;
+
+/// What a task gives to its node: the state at the start of the step, or what it was sent.
+pub(crate) enum TaskInput<S> {
+    State(Arc<S>),
+    Sent(Payload),
+}
+
+impl<S> Clone for TaskInput<S> {
+    fn clone(&self) -> Self {
+        match self {
+            TaskInput::State(state) => TaskInput::State(state.clone()),
+            TaskInput::Sent(payload) => TaskInput::Sent(payload.clone()),
+        }
+    }
+}
+
+/// One call of a node. The context is made only if the node asks for it.
+pub struct Call<'a, S: State> {
+    pub(crate) plan: &'a Plan<S>,
+    pub(crate) node: usize,
+    pub(crate) input: &'a TaskInput<S>,
+    pub(crate) step: i64,
+    pub(crate) stop: i64,
+    pub(crate) context: &'a mut dyn FnMut() -> Context,
+}
+
+/// A node with its argument types erased: the only form that the engine sees.
+pub(crate) struct BoxedNode<S: State> {
+    pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
+    /// The graph inside, if the node is one.
+    pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
+    /// The type that a payload sent to it must decode to, for error messages.
+    pub(crate) wants: &'static str,
+}
+
+impl<S: State> Clone for BoxedNode<S> {
+    fn clone(&self) -> Self {
+        Self { run: self.run.clone(), subgraph: self.subgraph.clone(), wants: self.wants }
+    }
+}
+
+/// A value shared with a node by its type.
+pub(crate) type AnyContext = Arc<dyn Any + std::marker::Send + Sync>;

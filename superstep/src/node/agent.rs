@@ -1,0 +1,160 @@
+//! The trait forms of nodes: `Node` with `Next`, and agents as nodes.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+
+use crate::error::BoxError;
+use crate::state::{AgentState, IntoUpdate, Message, State, add_messages};
+
+/// How a [`Node`] goes on.
+///
+/// ```
+/// use superstep::Next;
+/// let next = Next::node("review");
+/// assert_ne!(next, Next::End);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Along the node's edges.
+    Continue,
+    /// To this node instead of along the edges.
+    Node(Cow<'static, str>),
+    /// Nowhere: this path ends.
+    End,
+}
+
+impl Next {
+    /// To a node.
+    pub fn node(name: impl Into<Cow<'static, str>>) -> Self {
+        Next::Node(name.into())
+    }
+}
+
+/// A node as a type: it has a name, takes the state and gives it back changed.
+///
+/// Functions are simpler; this form suits nodes that carry data of their own.
+/// The state it returns is merged field by field, as if each field were written.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use superstep::{AgentState, BoxError, Message, Next, Node, StateGraph, START};
+///
+/// struct Greet { name: String }
+///
+/// #[async_trait]
+/// impl Node<AgentState> for Greet {
+///     fn id(&self) -> &str { "greet" }
+///     async fn run(&self, mut state: AgentState) -> Result<(AgentState, Next), BoxError> {
+///         state.messages.push(Message::assistant(format!("hello, {}", self.name)));
+///         Ok((state, Next::Continue))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new()
+///     .add_node("greet", Greet { name: "Ada".into() })
+///     .add_edge(START, "greet")
+///     .compile()?;
+/// assert_eq!(app.invoke(()).await?.state.messages.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Node<S: State>: Send + Sync + 'static {
+    /// The node's own name, used by [`StateGraph::add`](crate::StateGraph::add).
+    fn id(&self) -> &str;
+
+    /// One step: the state in, the state out, and how to go on.
+    ///
+    /// # Errors
+    /// Whatever went wrong; it fails the run unless the node has a retry or a handler.
+    async fn run(&self, state: S) -> Result<(S, Next), BoxError>;
+}
+
+/// Something that turns a state into the next one; a node of any graph over that state.
+///
+/// ```
+/// use superstep::{Agent, AgentState, EchoAgent, Message};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let state = EchoAgent.run(AgentState { messages: vec![Message::user("hi")] }).await?;
+/// assert_eq!(state.messages[1].text(), "hi");
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait Agent: Send + Sync + 'static {
+    /// What it works on.
+    type State: State;
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// Whatever went wrong.
+    async fn run(&self, state: Self::State) -> Result<Self::State, BoxError>;
+}
+
+/// An agent that returns only what changes; the caller or the graph merges it.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use superstep::{AgentState, AgentStateUpdate, BoxError, Message, PartialAgent};
+///
+/// struct Polite;
+/// #[async_trait]
+/// impl PartialAgent for Polite {
+///     type State = AgentState;
+///     type Update = AgentStateUpdate;
+///     async fn run_partial(&self, _: AgentState) -> Result<AgentStateUpdate, BoxError> {
+///         Ok(AgentStateUpdate { messages: Some(vec![Message::assistant("you are welcome")]) })
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let state = AgentState { messages: vec![Message::user("thank you")] };
+/// let partial = Polite.run_partial(state.clone()).await?;
+/// assert_eq!(state.merge(partial)?.messages.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait PartialAgent: Send + Sync + 'static {
+    /// What it works on.
+    type State: State;
+    /// What it returns.
+    type Update: IntoUpdate<Self::State> + Send;
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// Whatever went wrong.
+    async fn run_partial(&self, state: Self::State) -> Result<Self::Update, BoxError>;
+}
+
+/// Says back what the user said last.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("hi")] }).await?;
+/// assert_eq!(out.state.messages[1].text(), "hi");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EchoAgent;
+
+#[async_trait]
+impl Agent for EchoAgent {
+    type State = AgentState;
+
+    async fn run(&self, state: AgentState) -> Result<AgentState, BoxError> {
+        let said = state.messages.iter().rev().find(|m| matches!(m.kind, crate::MessageKind::User(_)));
+        let echo = Message::assistant(said.map_or("", Message::text));
+        Ok(AgentState { messages: add_messages(state.messages, vec![echo])? })
+    }
+}

@@ -1,0 +1,325 @@
+//! The arguments that nodes may ask for.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Call, NodeError, TaskInput};
+use crate::context::Context;
+use crate::error::BoxError;
+use crate::state::{JsonInput, JsonState, State, json_object};
+use crate::store::Store;
+
+/// What can be a node's first argument: the state or a part of it, or what was sent.
+///
+/// ```
+/// use std::sync::Arc;
+/// use superstep::{AgentState, Sent};
+///
+/// async fn by_value(_: AgentState) {}
+/// async fn shared(_: Arc<AgentState>) {}          // no copy: best for large states
+/// async fn sent(_: Sent<u32>) {}
+/// # use superstep::StateGraph;
+/// # let _ = StateGraph::<AgentState>::new().add_node("a", by_value).add_node("b", shared).add_node("c", sent);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a node over `{S}` cannot take `{Self}` as its first argument",
+    note = "take the state (`{S}` or `Arc<{S}>`), `Narrow<View>` with `View: From<&{S}>`, or `Sent<T>` for a payload"
+)]
+pub trait FromInput<S: State>: Sized {
+    /// Takes it out of the task's input.
+    ///
+    /// # Errors
+    /// If the input is something else.
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError>;
+}
+
+fn not_the_state<S: State>(call: &Call<'_, S>) -> BoxError {
+    let node = &call.plan.nodes[call.node].name;
+    format!("node `{node}` takes the state but was sent a payload; take `Sent<T>` as its first argument").into()
+}
+
+impl<S: State> FromInput<S> for S {
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        Arc::<S>::from_input(call).map(|state| S::clone(&state))
+    }
+}
+
+impl<S: State> FromInput<S> for Arc<S> {
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        match call.input {
+            TaskInput::State(state) => Ok(state.clone()),
+            TaskInput::Sent(payload) => {
+                payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state(call))
+            }
+        }
+    }
+}
+
+/// A smaller view of the state, made by `From<&S>`.
+///
+/// ```
+/// use superstep::{AgentState, Narrow};
+///
+/// struct LastWords(String);
+/// impl From<&AgentState> for LastWords {
+///     fn from(s: &AgentState) -> Self { LastWords(s.messages.last().map(|m| m.text().to_owned()).unwrap_or_default()) }
+/// }
+/// async fn node(Narrow(words): Narrow<LastWords>) { println!("{}", words.0); }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Narrow<V>(pub V);
+
+impl<S: State, V: for<'a> From<&'a S>> FromInput<S> for Narrow<V> {
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        match call.input {
+            TaskInput::State(state) => Ok(Narrow(V::from(state))),
+            TaskInput::Sent(_) => Err(not_the_state(call)),
+        }
+    }
+}
+
+/// What a [`Send`](crate::Send) carried.
+///
+/// ```
+/// use superstep::{AgentState, Sent};
+/// async fn work(Sent(number): Sent<u32>) { println!("{number}"); }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("work", work);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<T>(pub T);
+
+impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        let node = &call.plan.nodes[call.node].name;
+        match call.input {
+            TaskInput::Sent(payload) => payload.get().map(Sent).map_err(|e| {
+                format!("node `{node}` takes `{}`, but what it was sent is something else: {e}", std::any::type_name::<T>()).into()
+            }),
+            TaskInput::State(_) => {
+                Err(format!("node `{node}` takes a payload but was reached by an edge; reach it with `Send`").into())
+            }
+        }
+    }
+}
+
+impl FromInput<JsonState> for JsonInput {
+    fn from_input(call: &Call<'_, JsonState>) -> Result<Self, BoxError> {
+        Ok(JsonInput(match call.input {
+            TaskInput::Sent(payload) => payload.to_json()?,
+            TaskInput::State(state) => {
+                json_object(call.plan, state, call.plan.nodes[call.node].reads.as_deref(), Some((call.step, call.stop)))
+            }
+        }))
+    }
+}
+
+/// What nodes may ask for after their first argument.
+///
+/// ```
+/// use superstep::{AgentState, Context, RemainingSteps, StreamWriter};
+/// async fn node(_: AgentState, cx: Context, left: RemainingSteps, writer: StreamWriter) {}
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a node cannot ask for `{Self}`",
+    note = "after the state a node may ask for `Context`, `Runtime<T>`, `StoreHandle`, `StreamWriter`, `RunConfig`, `RemainingSteps`, `Attempt`, `CancellationToken`, `Previous<T>` or `NodeError`"
+)]
+pub trait FromContext: Sized {
+    /// Takes it out of the task's context.
+    ///
+    /// # Errors
+    /// If it is not there.
+    fn from_context(cx: &Context) -> Result<Self, BoxError>;
+}
+
+impl FromContext for Context {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(cx.clone())
+    }
+}
+
+impl FromContext for CancellationToken {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(cx.cancellation().clone())
+    }
+}
+
+impl<T: FromContext> FromContext for Option<T> {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(T::from_context(cx).ok())
+    }
+}
+
+/// What the caller gave the run with `.context(..)`, by type.
+///
+/// ```
+/// use superstep::{AgentState, Runtime, StateGraph, START};
+/// struct Deps { model: &'static str }
+/// async fn node(_: AgentState, deps: Runtime<Deps>) { assert_eq!(deps.model, "small"); }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("a", node).add_edge(START, "a").compile()?;
+/// app.invoke(()).context(Deps { model: "small" }).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Runtime<T>(pub Arc<T>);
+
+impl<T> Deref for Runtime<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        cx.context().map(Runtime).ok_or_else(|| {
+            let wanted = std::any::type_name::<T>();
+            format!("node `{}` asks for a context of type `{wanted}`; give the run one with `.context(..)`", cx.node()).into()
+        })
+    }
+}
+
+/// The graph's long-term store.
+///
+/// ```
+/// use superstep::{AgentState, StoreHandle};
+/// async fn node(_: AgentState, store: StoreHandle) -> Result<(), superstep::BoxError> {
+///     store.put(["users", "ada"], "likes", serde_json::json!("tea")).await?;
+///     Ok(())
+/// }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Clone)]
+pub struct StoreHandle(pub Arc<dyn Store>);
+
+impl Deref for StoreHandle {
+    type Target = Arc<dyn Store>;
+    fn deref(&self) -> &Arc<dyn Store> {
+        &self.0
+    }
+}
+
+impl FromContext for StoreHandle {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        let missing = || format!("node `{}` asks for a store; give the graph one with `.store(..)`", cx.node()).into();
+        cx.store().cloned().map(StoreHandle).ok_or_else(missing)
+    }
+}
+
+/// Sends events to the `custom` stream.
+///
+/// ```
+/// use superstep::{AgentState, StreamWriter};
+/// async fn node(_: AgentState, writer: StreamWriter) { writer.send("half way").await; }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Debug, Clone)]
+pub struct StreamWriter(Context);
+
+impl StreamWriter {
+    /// Sends an event; waits while the reader's buffer is full, does nothing if nobody reads.
+    pub async fn send(&self, value: impl Serialize) {
+        self.0.emit(value).await;
+    }
+}
+
+impl FromContext for StreamWriter {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(Self(cx.clone()))
+    }
+}
+
+/// How the run was called.
+///
+/// ```
+/// use superstep::{AgentState, RunConfig};
+/// async fn node(_: AgentState, config: RunConfig) { println!("{:?}", config.thread); }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunConfig {
+    /// The thread.
+    pub thread: Option<String>,
+    /// Names the run.
+    pub run_id: String,
+    /// The most steps it may take.
+    pub recursion_limit: usize,
+    /// What the caller said about it.
+    pub metadata: std::collections::BTreeMap<String, Value>,
+}
+
+impl FromContext for RunConfig {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(Self {
+            thread: cx.thread().map(str::to_owned),
+            run_id: cx.run_id().to_owned(),
+            recursion_limit: cx.task.run.recursion_limit,
+            metadata: cx.metadata().clone(),
+        })
+    }
+}
+
+/// How many steps the recursion limit leaves, this one included.
+///
+/// ```
+/// use superstep::{AgentState, RemainingSteps};
+/// async fn node(_: AgentState, left: RemainingSteps) { if left.0 < 2 { println!("hurry"); } }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RemainingSteps(pub usize);
+
+impl FromContext for RemainingSteps {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(Self(cx.remaining_steps()))
+    }
+}
+
+/// Which attempt of the node this is, from 1.
+///
+/// ```
+/// use superstep::{AgentState, Attempt};
+/// async fn node(_: AgentState, attempt: Attempt) { println!("attempt {}", attempt.0); }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attempt(pub u32);
+
+impl FromContext for Attempt {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        Ok(Self(cx.attempt()))
+    }
+}
+
+/// What an entrypoint saved in the run before.
+///
+/// ```
+/// use superstep::{Entrypoint, Previous};
+/// let count = Entrypoint::new("count", async |n: u32, before: Previous<u32>| before.0.unwrap_or(0) + n);
+/// # let _ = count;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Previous<T>(pub Option<T>);
+
+impl<T: DeserializeOwned> FromContext for Previous<T> {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        cx.previous().map(Previous)
+    }
+}
+
+impl FromContext for NodeError {
+    fn from_context(cx: &Context) -> Result<Self, BoxError> {
+        let not_a_handler = || format!("node `{}` asks for a `NodeError` but is no error handler", cx.node()).into();
+        cx.task.failure.clone().ok_or_else(not_a_handler)
+    }
+}

@@ -1,0 +1,255 @@
+//! Where to go next: commands, sends and their payloads.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use super::{Resume, TimeoutPolicy};
+use crate::state::{CodecError, IntoUpdate, State, Update, decode, encode};
+
+/// A task to run in the next step, with an input of its own.
+///
+/// ```
+/// use superstep::Send;
+/// let work: Vec<Send> = (0..3).map(|i| Send::new("work", i)).collect();
+/// assert_eq!(work[2].node(), "work");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Send {
+    pub(crate) node: Cow<'static, str>,
+    pub(crate) payload: Payload,
+    pub(crate) timeout: Option<TimeoutPolicy>,
+}
+
+impl Send {
+    /// Sends `payload` to `node`, which takes it as [`Sent`](crate::Sent).
+    pub fn new<T>(node: impl Into<Cow<'static, str>>, payload: T) -> Self
+    where
+        T: Serialize + std::marker::Send + Sync + 'static,
+    {
+        Self { node: node.into(), payload: Payload::new(payload), timeout: None }
+    }
+
+    /// Overrides the node's timeout for this task.
+    pub fn timeout(mut self, timeout: impl Into<TimeoutPolicy>) -> Self {
+        self.timeout = Some(timeout.into());
+        self
+    }
+
+    /// The node that it is for.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// What it carries.
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+}
+
+/// A value on its way to a node: as it was sent, or as a checkpoint kept it.
+///
+/// ```
+/// use superstep::Send;
+/// let send = Send::new("work", 7u32);
+/// assert_eq!(send.payload().get::<u32>()?, 7);
+/// assert_eq!(send.payload().to_json()?, serde_json::json!(7));
+/// # Ok::<(), superstep::CodecError>(())
+/// ```
+#[derive(Clone)]
+pub struct Payload(Carried);
+
+#[derive(Clone)]
+enum Carried {
+    Value(Arc<dyn PayloadValue>),
+    Saved(Bytes),
+}
+
+trait PayloadValue: Any + std::marker::Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn encoded(&self) -> Result<Bytes, CodecError>;
+}
+
+impl<T: Serialize + std::marker::Send + Sync + 'static> PayloadValue for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn encoded(&self) -> Result<Bytes, CodecError> {
+        encode(self)
+    }
+}
+
+impl Payload {
+    pub(crate) fn new<T: Serialize + std::marker::Send + Sync + 'static>(value: T) -> Self {
+        Self(Carried::Value(Arc::new(value)))
+    }
+
+    pub(crate) fn saved(bytes: Bytes) -> Self {
+        Self(Carried::Saved(bytes))
+    }
+
+    pub(crate) fn peek<T: 'static>(&self) -> Option<&T> {
+        match &self.0 {
+            Carried::Value(value) => (**value).as_any().downcast_ref(),
+            Carried::Saved(_) => None,
+        }
+    }
+
+    /// The payload as a `T`.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn get<T: Clone + DeserializeOwned + 'static>(&self) -> Result<T, CodecError> {
+        match self.peek::<T>() {
+            Some(value) => Ok(value.clone()),
+            None => decode(&self.encoded()?),
+        }
+    }
+
+    /// The payload as JSON.
+    ///
+    /// # Errors
+    /// If it does not fit in JSON.
+    pub fn to_json(&self) -> Result<Value, CodecError> {
+        self.get()
+    }
+
+    pub(crate) fn encoded(&self) -> Result<Bytes, CodecError> {
+        match &self.0 {
+            Carried::Value(value) => value.encoded(),
+            Carried::Saved(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_json() {
+            Ok(value) => write!(f, "Payload({value})"),
+            Err(_) => f.write_str("Payload(..)"),
+        }
+    }
+}
+
+/// One place to go to.
+///
+/// ```
+/// use superstep::{Goto, Send};
+/// assert!(matches!(Goto::from("review"), Goto::Node(_)));
+/// assert!(matches!(Goto::from(Send::new("review", 1)), Goto::Send(_)));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Goto {
+    /// A node, on the shared state.
+    Node(Cow<'static, str>),
+    /// A node, on a payload.
+    Send(Send),
+}
+
+impl From<&'static str> for Goto {
+    fn from(name: &'static str) -> Self {
+        Goto::Node(Cow::Borrowed(name))
+    }
+}
+
+impl From<String> for Goto {
+    fn from(name: String) -> Self {
+        Goto::Node(Cow::Owned(name))
+    }
+}
+
+impl From<Send> for Goto {
+    fn from(send: Send) -> Self {
+        Goto::Send(send)
+    }
+}
+
+/// An update and where to go next; from outside, also an answer to a question.
+///
+/// Returned by a node, `goto` adds to the node's static edges, it does not replace them.
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, Command, Message};
+///
+/// let command: Command<AgentState> = Command::new()
+///     .update(AgentStateUpdate { messages: Some(vec![Message::assistant("done")]) })
+///     .goto("review");
+/// # let _ = command;
+/// ```
+pub struct Command<S: State> {
+    pub(crate) update: Update<S>,
+    pub(crate) goto: SmallVec<[Goto; 1]>,
+    pub(crate) resume: Option<Resume>,
+    pub(crate) parent: Option<ParentCommand>,
+}
+
+/// A command for the graph around this one.
+pub(crate) struct ParentCommand {
+    /// An `Update` of the parent's state.
+    pub(crate) update: Option<Box<dyn Any + std::marker::Send + Sync>>,
+    pub(crate) goto: Vec<Goto>,
+}
+
+impl<S: State> Command<S> {
+    /// A command that does nothing yet.
+    pub fn new() -> Self {
+        Self { update: Update::new(), goto: SmallVec::new(), resume: None, parent: None }
+    }
+
+    /// Adds an update.
+    pub fn update(mut self, update: impl IntoUpdate<S>) -> Self {
+        self.update = self.update.and(update);
+        self
+    }
+
+    /// Goes to a node as well.
+    pub fn goto(mut self, to: impl Into<Goto>) -> Self {
+        self.goto.push(to.into());
+        self
+    }
+
+    /// Goes to several nodes as well.
+    pub fn goto_all<G: Into<Goto>>(mut self, to: impl IntoIterator<Item = G>) -> Self {
+        self.goto.extend(to.into_iter().map(Into::into));
+        self
+    }
+
+    /// Answers a question; for commands given to a run from outside.
+    pub fn resume(mut self, answer: impl Into<Resume>) -> Self {
+        self.resume = Some(answer.into());
+        self
+    }
+
+    /// A command for the parent graph, whose state is `P`: an update of it and where it goes next.
+    ///
+    /// What else this node returns is dropped; the static edges of the subgraph's node run too.
+    pub fn to_parent<P: State>(update: impl IntoUpdate<P>, goto: impl IntoIterator<Item = Goto>) -> Self {
+        let parent = ParentCommand { update: Some(Box::new(update.into_update())), goto: goto.into_iter().collect() };
+        Self { parent: Some(parent), ..Self::new() }
+    }
+}
+
+impl<S: State> Default for Command<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: State> fmt::Debug for Command<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("writes", &self.update.puts.len())
+            .field("goto", &self.goto)
+            .field("resume", &self.resume)
+            .field("to_parent", &self.parent.is_some())
+            .finish()
+    }
+}

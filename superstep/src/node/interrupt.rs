@@ -1,0 +1,119 @@
+//! Questions to a human, and their answers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A question that a node asked and that waits for an answer.
+///
+/// ```
+/// use superstep::Interrupt;
+/// let question = Interrupt::new("0123456789abcdef0123456789abcdef", "ok to send?");
+/// assert_eq!(question.value, "ok to send?");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Interrupt {
+    /// Names the question; answers can be given by it.
+    pub id: String,
+    /// What was asked.
+    pub value: Value,
+}
+
+impl Interrupt {
+    /// A question with an id.
+    pub fn new(id: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self { id: id.into(), value: value.into() }
+    }
+
+    /// What was asked, as a `T`.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn value_as<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.value)
+    }
+}
+
+/// The error with which a node's future ends while its question is open: pass it on with `?`.
+///
+/// ```
+/// use superstep::{AgentState, Context, Interrupted};
+///
+/// async fn approve(_: AgentState, cx: Context) -> Result<(), Interrupted> {
+///     let answer: String = cx.interrupt("send it?")?;
+///     println!("a human said {answer}");
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interrupted {
+    pub(crate) why: Why,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Why {
+    /// The question is open.
+    Asked,
+    /// There is an answer, but not of the type that was asked for.
+    BadAnswer(String),
+    /// The question cannot be encoded.
+    BadQuestion(String),
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            Why::Asked => f.write_str("the node asked a question and waits for the answer"),
+            Why::BadAnswer(why) => write!(f, "the answer does not fit the question: {why}"),
+            Why::BadQuestion(why) => write!(f, "the question cannot be encoded: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// The answer with which a paused run goes on.
+///
+/// ```
+/// use superstep::Resume;
+/// let one = Resume::value("yes");
+/// let two = Resume::by_id([("0123456789abcdef0123456789abcdef", "yes"), ("fedcba9876543210fedcba9876543210", "no")]);
+/// # let _ = (one, two);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume(pub(crate) Answers);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answers {
+    One(Value),
+    ById(BTreeMap<String, Value>),
+    Unencodable(String),
+}
+
+impl Resume {
+    /// Answers the one open question.
+    pub fn value(answer: impl Serialize) -> Self {
+        match serde_json::to_value(answer) {
+            Ok(value) => Self(Answers::One(value)),
+            Err(error) => Self(Answers::Unencodable(error.to_string())),
+        }
+    }
+
+    /// Answers questions by their ids; those not named stay open.
+    pub fn by_id<I: Into<String>, A: Serialize>(answers: impl IntoIterator<Item = (I, A)>) -> Self {
+        let encoded = answers.into_iter().map(|(id, a)| Ok((id.into(), serde_json::to_value(a)?)));
+        match encoded.collect::<Result<_, serde_json::Error>>() {
+            Ok(map) => Self(Answers::ById(map)),
+            Err(error) => Self(Answers::Unencodable(error.to_string())),
+        }
+    }
+}
+
+impl<T: Serialize> From<T> for Resume {
+    fn from(answer: T) -> Self {
+        Self::value(answer)
+    }
+}

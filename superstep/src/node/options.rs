@@ -1,0 +1,405 @@
+//! Per-node options: retry, timeouts, cache, error handlers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{BoxedNode, IntoNode};
+use crate::error::{BoxError, Error};
+use crate::state::State;
+
+/// When and how a failed node is run again.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::RetryPolicy;
+///
+/// let policy = RetryPolicy::new().max_attempts(5).initial_interval(Duration::from_millis(100)).jitter(false)
+///     .retry_on(|error| error.downcast_ref::<std::io::Error>().is_some());
+/// # let _ = policy;
+/// ```
+#[derive(Clone)]
+pub struct RetryPolicy {
+    pub(crate) initial_interval: Duration,
+    pub(crate) backoff_factor: f64,
+    pub(crate) max_interval: Duration,
+    pub(crate) max_attempts: u32,
+    pub(crate) jitter: bool,
+    pub(crate) retry_on: Arc<dyn Fn(&Error) -> bool + Send + Sync>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RetryPolicy {
+    /// Three attempts, half a second apart and then doubling, with jitter, for every retryable error.
+    pub fn new() -> Self {
+        Self {
+            initial_interval: Duration::from_millis(500),
+            backoff_factor: 2.0,
+            max_interval: Duration::from_secs(128),
+            max_attempts: 3,
+            jitter: true,
+            retry_on: Arc::new(Error::is_retryable),
+        }
+    }
+
+    /// How many attempts there are in all, the first included.
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts, ..self }
+    }
+
+    /// The pause before the second attempt.
+    pub fn initial_interval(self, initial_interval: Duration) -> Self {
+        Self { initial_interval, ..self }
+    }
+
+    /// By how much the pause grows from attempt to attempt.
+    pub fn backoff_factor(self, backoff_factor: f64) -> Self {
+        Self { backoff_factor, ..self }
+    }
+
+    /// The longest pause.
+    pub fn max_interval(self, max_interval: Duration) -> Self {
+        Self { max_interval, ..self }
+    }
+
+    /// Whether up to a second is added to each pause at random.
+    pub fn jitter(self, jitter: bool) -> Self {
+        Self { jitter, ..self }
+    }
+
+    /// Which errors it is for.
+    pub fn retry_on(self, retry_on: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
+        Self { retry_on: Arc::new(retry_on), ..self }
+    }
+
+    /// The pause after `failures` failed attempts, without jitter.
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
+        let factor = self.backoff_factor.powi(failures as i32 - 1);
+        let seconds = self.initial_interval.as_secs_f64() * factor;
+        Duration::from_secs_f64(seconds.clamp(0.0, self.max_interval.as_secs_f64()))
+    }
+}
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("initial_interval", &self.initial_interval)
+            .field("backoff_factor", &self.backoff_factor)
+            .field("max_interval", &self.max_interval)
+            .field("max_attempts", &self.max_attempts)
+            .field("jitter", &self.jitter)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long one attempt of a node may take.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::TimeoutPolicy;
+///
+/// let policy = TimeoutPolicy::run(Duration::from_secs(60)).idle(Duration::from_secs(5)).on_heartbeat_only();
+/// # let _ = policy;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutPolicy {
+    pub(crate) run: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) heartbeat_only: bool,
+}
+
+impl TimeoutPolicy {
+    /// A limit for a whole attempt.
+    pub fn run(limit: Duration) -> Self {
+        Self { run: Some(limit), idle: None, heartbeat_only: false }
+    }
+
+    /// A limit for the time without a sign of life.
+    pub fn idle_only(limit: Duration) -> Self {
+        Self { run: None, idle: Some(limit), heartbeat_only: false }
+    }
+
+    /// Adds a limit for the time without a sign of life.
+    pub fn idle(self, limit: Duration) -> Self {
+        Self { idle: Some(limit), ..self }
+    }
+
+    /// Counts only [`Context::heartbeat`](crate::Context::heartbeat) as a sign of life, not events and calls.
+    pub fn on_heartbeat_only(self) -> Self {
+        Self { heartbeat_only: true, ..self }
+    }
+
+    pub(crate) fn mistake(&self) -> Option<String> {
+        let zero = |d: Option<Duration>| d.is_some_and(|d| d.is_zero());
+        (zero(self.run) || zero(self.idle)).then(|| "a timeout must be greater than zero".to_owned())
+    }
+}
+
+impl From<Duration> for TimeoutPolicy {
+    fn from(limit: Duration) -> Self {
+        Self::run(limit)
+    }
+}
+
+pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::TaskInput<S>) -> Result<Vec<u8>, BoxError> + Send + Sync>;
+
+/// Which results of a node are kept, and for how long.
+///
+/// The graph needs a cache: [`StateGraph::cache`](crate::StateGraph::cache).
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::{AgentState, CachePolicy};
+///
+/// let policy: CachePolicy<AgentState> =
+///     CachePolicy::by(|s: &AgentState| s.messages.last().map(|m| m.text().to_owned())).ttl(Duration::from_secs(60));
+/// # let _ = policy;
+/// ```
+pub struct CachePolicy<S: State> {
+    pub(crate) key: Option<CacheKeyFn<S>>,
+    pub(crate) ttl: Option<Duration>,
+}
+
+impl<S: State> Clone for CachePolicy<S> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), ttl: self.ttl }
+    }
+}
+
+impl<S: State> CachePolicy<S> {
+    /// A result is kept for its whole input.
+    pub fn new() -> Self {
+        Self { key: None, ttl: None }
+    }
+
+    /// A result is kept for a key made of the state; what was sent to the node is a key as it is.
+    pub fn by<K: serde::Serialize>(key: impl Fn(&S) -> K + Send + Sync + 'static) -> Self {
+        let of_input = move |input: &super::TaskInput<S>| match input {
+            super::TaskInput::State(state) => Ok(crate::state::encode(&key(state))?.to_vec()),
+            super::TaskInput::Sent(payload) => Ok(payload.encoded()?.to_vec()),
+        };
+        Self { key: Some(Arc::new(of_input)), ttl: None }
+    }
+
+    /// How long a result is kept; for good if not given.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+}
+
+impl<S: State> Default for CachePolicy<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: State> fmt::Debug for CachePolicy<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachePolicy").field("whole_input", &self.key.is_none()).field("ttl", &self.ttl).finish()
+    }
+}
+
+/// The failure that an error handler is given.
+///
+/// ```
+/// use superstep::{AgentState, Command, NodeError};
+///
+/// async fn handle(_: AgentState, error: NodeError) -> Command<AgentState> {
+///     println!("{} failed: {}", error.node(), error.message());
+///     Command::new().goto("fallback")
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct NodeError {
+    pub(crate) node: Arc<str>,
+    pub(crate) message: Arc<str>,
+    pub(crate) error: Option<Arc<Error>>,
+}
+
+impl NodeError {
+    /// The node that failed.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// What it said.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The error itself; after a restart only the message is left.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_deref()
+    }
+}
+
+/// The options of one node.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::{AgentState, NodeOptions, RetryPolicy, StateGraph, START};
+///
+/// async fn call_model(_: AgentState) {}
+/// async fn collect(_: AgentState) {}
+/// let graph = StateGraph::<AgentState>::new()
+///     .add_node_with("model", call_model, NodeOptions::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)))
+///     .add_node_with("collect", collect, NodeOptions::new().defer())
+///     .add_sequence(["model", "collect"]);
+/// # let _ = graph;
+/// ```
+pub struct NodeOptions<S: State> {
+    pub(crate) retry: Option<Vec<RetryPolicy>>,
+    pub(crate) timeout: Option<TimeoutPolicy>,
+    pub(crate) cache: Option<CachePolicy<S>>,
+    pub(crate) defer: bool,
+    pub(crate) handler: Option<BoxedNode<S>>,
+    pub(crate) metadata: BTreeMap<String, Value>,
+    pub(crate) destinations: Option<Vec<(String, Option<String>)>>,
+    pub(crate) fields: Option<Vec<String>>,
+    pub(crate) blocking: bool,
+}
+
+impl<S: State> Default for NodeOptions<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: State> NodeOptions<S> {
+    /// No options.
+    pub fn new() -> Self {
+        Self {
+            retry: None,
+            timeout: None,
+            cache: None,
+            defer: false,
+            handler: None,
+            metadata: BTreeMap::new(),
+            destinations: None,
+            fields: None,
+            blocking: false,
+        }
+    }
+
+    /// Runs the node again when it fails. Given several times, the first policy that is for an error is used.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry.get_or_insert_default().push(policy);
+        self
+    }
+
+    /// Limits how long an attempt may take; a bare duration limits the whole attempt.
+    pub fn timeout(mut self, policy: impl Into<TimeoutPolicy>) -> Self {
+        self.timeout = Some(policy.into());
+        self
+    }
+
+    /// Keeps results.
+    pub fn cache(mut self, policy: CachePolicy<S>) -> Self {
+        self.cache = Some(policy);
+        self
+    }
+
+    /// Runs the node only when nothing else is left to run.
+    pub fn defer(mut self) -> Self {
+        self.defer = true;
+        self
+    }
+
+    /// Runs this instead, in the same step, when the node failed for good. It may ask for [`NodeError`].
+    pub fn error_handler<M>(mut self, handler: impl IntoNode<S, M>) -> Self {
+        self.handler = Some(handler.into_node());
+        self
+    }
+
+    /// Says something about the node; drawn, and given to the `tasks` stream.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Where the node's commands may lead: for drawing and checking, not enforced.
+    pub fn destinations<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.destinations.get_or_insert_default().extend(nodes.into_iter().map(|n| (n.into(), None)));
+        self
+    }
+
+    /// A destination with a label to draw.
+    pub fn destination(mut self, node: impl Into<String>, label: impl Into<String>) -> Self {
+        self.destinations.get_or_insert_default().push((node.into(), Some(label.into())));
+        self
+    }
+
+    /// The fields that the node reads; the others are hidden from a dynamic node.
+    pub fn fields<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
+        self.fields = Some(fields.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Runs the node's future on the blocking pool: for heavy computing that would hold up others.
+    pub fn blocking(mut self) -> Self {
+        self.blocking = true;
+        self
+    }
+}
+
+/// Options for every node that has none of its own.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::{AgentState, NodeDefaults, RetryPolicy, StateGraph};
+///
+/// let graph = StateGraph::<AgentState>::new()
+///     .set_node_defaults(NodeDefaults::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)));
+/// # let _ = graph;
+/// ```
+pub struct NodeDefaults<S: State> {
+    pub(crate) retry: Option<Vec<RetryPolicy>>,
+    pub(crate) timeout: Option<TimeoutPolicy>,
+    pub(crate) cache: Option<CachePolicy<S>>,
+    pub(crate) handler: Option<BoxedNode<S>>,
+}
+
+impl<S: State> Default for NodeDefaults<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: State> NodeDefaults<S> {
+    /// No defaults.
+    pub fn new() -> Self {
+        Self { retry: None, timeout: None, cache: None, handler: None }
+    }
+
+    /// The retry policies of nodes and handlers without their own.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry.get_or_insert_default().push(policy);
+        self
+    }
+
+    /// The timeout of nodes and handlers without their own.
+    pub fn timeout(mut self, policy: impl Into<TimeoutPolicy>) -> Self {
+        self.timeout = Some(policy.into());
+        self
+    }
+
+    /// The cache policy of nodes without their own.
+    pub fn cache(mut self, policy: CachePolicy<S>) -> Self {
+        self.cache = Some(policy);
+        self
+    }
+
+    /// The error handler of nodes without their own.
+    pub fn error_handler<M>(mut self, handler: impl IntoNode<S, M>) -> Self {
+        self.handler = Some(handler.into_node());
+        self
+    }
+}

@@ -1,0 +1,221 @@
+//! What nodes may return.
+
+use smallvec::SmallVec;
+
+use super::{Command, Goto, Next, ParentCommand, Send};
+use crate::error::{BoxError, InvalidUpdate};
+use crate::state::{IntoUpdate, JsonState, Message, Put, State, Update};
+use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
+
+/// What one run of a node came to: its writes and where it wants to go.
+///
+/// Nodes return simpler things; this is what all of them are turned into.
+pub struct Outcome<S: State> {
+    pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+    pub(crate) goto: SmallVec<[Goto; 1]>,
+    pub(crate) next: Option<Next>,
+    pub(crate) parent: Option<ParentCommand>,
+}
+
+/// An [`Outcome`], or the node's error.
+pub type OutcomeResult<S> = Result<Outcome<S>, BoxError>;
+
+impl<S: State> Outcome<S> {
+    /// No writes, no wishes.
+    pub fn none() -> Self {
+        Self { puts: SmallVec::new(), goto: SmallVec::new(), next: None, parent: None }
+    }
+
+    fn update(update: Update<S>) -> Self {
+        Self { puts: update.puts, ..Self::none() }
+    }
+}
+
+/// An update as a node's result. Derived code calls it.
+pub fn update_outcome<S: State>(update: impl IntoUpdate<S>) -> OutcomeResult<S> {
+    Ok(Outcome::update(update.into_update()))
+}
+
+/// What a node over `S` may return.
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, Command, Goto, Message, Send};
+///
+/// async fn nothing(_: AgentState) {}
+/// async fn update(_: AgentState) -> AgentStateUpdate { AgentStateUpdate { messages: Some(vec![Message::assistant("hi")]) } }
+/// async fn update_and_goto(s: AgentState) -> (AgentStateUpdate, &'static str) { (update(s).await, "next") }
+/// async fn command(_: AgentState) -> Command<AgentState> { Command::new().goto("next") }
+/// async fn sends(_: AgentState) -> Vec<Send> { vec![Send::new("next", 1)] }
+/// async fn fallible(_: AgentState) -> Result<AgentStateUpdate, std::io::Error> { Ok(AgentStateUpdate::default()) }
+/// # use superstep::StateGraph;
+/// # let _ = StateGraph::<AgentState>::new().add_node("a", nothing).add_node("b", update).add_node("c", update_and_goto)
+/// #     .add_node("d", command).add_node("e", sends).add_node("f", fallible);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a node over `{S}` cannot return `{Self}`",
+    note = "return an update (the derived `…Update` or `Update<{S}>`), `()`, a `Command<{S}>`, `(update, goto)`, `Send`s, or a `Result` of one of these"
+)]
+pub trait IntoOutcome<S: State> {
+    /// Turns it into an outcome.
+    ///
+    /// # Errors
+    /// If the node failed.
+    fn into_outcome(self) -> OutcomeResult<S>;
+}
+
+impl<S: State> IntoOutcome<S> for () {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome::none())
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Update<S> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome::update(self))
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Outcome<S> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(self)
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Command<S> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        if self.resume.is_some() {
+            return Err("a node cannot answer questions; `resume` belongs to the caller of a run".into());
+        }
+        Ok(Outcome { puts: self.update.puts, goto: self.goto, next: None, parent: self.parent })
+    }
+}
+
+impl<S: State, T: IntoOutcome<S>, E: Into<BoxError>> IntoOutcome<S> for Result<T, E> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        self.map_err(Into::into)?.into_outcome()
+    }
+}
+
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        self.map_or_else(|| Ok(Outcome::none()), IntoOutcome::into_outcome)
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Send {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome { goto: SmallVec::from_iter([Goto::Send(self)]), ..Outcome::none() })
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Vec<Send> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome { goto: self.into_iter().map(Goto::Send).collect(), ..Outcome::none() })
+    }
+}
+
+/// Several commands and updates, in order.
+impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        let mut all = Outcome::none();
+        for command in self {
+            let one = command.into_outcome()?;
+            all.puts.extend(one.puts);
+            all.goto.extend(one.goto);
+            all.parent = all.parent.or(one.parent);
+        }
+        Ok(all)
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Vec<Update<S>> {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome { puts: self.into_iter().flat_map(|u| u.puts).collect(), ..Outcome::none() })
+    }
+}
+
+/// An update and where to go.
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, &'static str) {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        (self.0, Goto::from(self.1)).into_outcome()
+    }
+}
+
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        (self.0, Goto::from(self.1)).into_outcome()
+    }
+}
+
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        let mut outcome = self.0.into_outcome()?;
+        outcome.goto.push(self.1);
+        Ok(outcome)
+    }
+}
+
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        let mut outcome = self.0.into_outcome()?;
+        outcome.goto.extend(self.1.into_iter().map(Goto::Send));
+        Ok(outcome)
+    }
+}
+
+/// An update and how to go on; the seeds' form of conditional edges.
+impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        let mut outcome = self.0.into_outcome()?;
+        outcome.next = Some(self.1);
+        Ok(outcome)
+    }
+}
+
+impl<S: State> IntoOutcome<S> for Next {
+    fn into_outcome(self) -> OutcomeResult<S> {
+        Ok(Outcome { next: Some(self), ..Outcome::none() })
+    }
+}
+
+impl IntoOutcome<AgentState> for AgentStateUpdate {
+    fn into_outcome(self) -> OutcomeResult<AgentState> {
+        update_outcome(self)
+    }
+}
+
+/// New messages, to be merged.
+impl IntoOutcome<AgentState> for Vec<Message> {
+    fn into_outcome(self) -> OutcomeResult<AgentState> {
+        update_outcome(AgentStateUpdate { messages: Some(self) })
+    }
+}
+
+/// A whole conversation: merged by id, which leaves what is there in its place.
+impl IntoOutcome<AgentState> for AgentState {
+    fn into_outcome(self) -> OutcomeResult<AgentState> {
+        update_outcome(self)
+    }
+}
+
+/// A whole state replaces the one before it.
+impl<W> IntoOutcome<Workflow<W>> for Workflow<W>
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+    W::Checkpoint: Sync + 'static,
+{
+    fn into_outcome(self) -> OutcomeResult<Workflow<W>> {
+        update_outcome(self)
+    }
+}
+
+/// An object is an update, null is none; anything else does not fit.
+impl IntoOutcome<JsonState> for serde_json::Value {
+    fn into_outcome(self) -> OutcomeResult<JsonState> {
+        match self {
+            serde_json::Value::Object(_) | serde_json::Value::Null => update_outcome(self),
+            other => Err(Box::new(InvalidUpdate::new("", format!("expected an object, got {other}")))),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The frozen graph: dense tables that the engine runs on.
+//!
+//! Names are resolved here once; a step touches numbers only. Control channels come first,
+//! then the fields: a channel number below `control.len()` is a trigger of the graph's own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::graph::Path;
+use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
+use crate::state::{FieldKind, FieldSpec, State};
+
+/// The first node's name and the name of the channel that holds a run's input.
+pub const START: &str = "__start__";
+/// Where paths end.
+pub const END: &str = "__end__";
+
+/// A frozen graph.
+pub(crate) struct Plan<S: State> {
+    pub(crate) name: Arc<str>,
+    pub(crate) schema: S::Schema,
+    pub(crate) nodes: Vec<NodePlan<S>>,
+    pub(crate) names: NameTable,
+    pub(crate) control: Vec<ControlChannel>,
+    /// For every channel, control and field, the nodes that it triggers.
+    pub(crate) triggered: Vec<Vec<usize>>,
+    /// Where each node's triggers start in the table of seen versions.
+    pub(crate) seen_at: Vec<usize>,
+    pub(crate) seen_len: usize,
+    /// Fields that a step without a write empties.
+    pub(crate) transient: Vec<usize>,
+    /// Fields with a rule of their own, and fields that trigger nodes.
+    pub(crate) custom: Vec<usize>,
+    pub(crate) initial: Vec<usize>,
+    /// Control channels that wait for the rest of the graph.
+    pub(crate) deferred: Vec<usize>,
+    pub(crate) untracked: Vec<usize>,
+    pub(crate) input: InputMode,
+    pub(crate) output: Fields,
+    /// What the `values` stream and snapshots show.
+    pub(crate) shown: Fields,
+    pub(crate) stop_before: StopAt,
+    pub(crate) stop_after: StopAt,
+    pub(crate) step_timeout: Option<std::time::Duration>,
+}
+
+/// Where a run's input goes.
+pub(crate) enum InputMode {
+    /// Into the start channel; the start node writes these fields.
+    Start { fields: Option<Vec<usize>> },
+    /// Into the start channel; a node reads it as it is.
+    Entry,
+    /// Straight into fields.
+    Fields(Vec<usize>),
+}
+
+/// A choice of fields.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fields {
+    /// An object of these fields.
+    Many(Vec<usize>),
+    /// The bare value of one field.
+    One(usize),
+}
+
+impl Fields {
+    pub(crate) fn list(&self) -> &[usize] {
+        match self {
+            Fields::Many(list) => list,
+            Fields::One(one) => std::slice::from_ref(one),
+        }
+    }
+}
+
+/// Nodes at which a run stops.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum StopAt {
+    #[default]
+    Nowhere,
+    Nodes(Vec<usize>),
+    Everywhere,
+}
+
+pub(crate) struct NodePlan<S: State> {
+    pub(crate) name: Arc<str>,
+    pub(crate) run: BoxedNode<S>,
+    /// The start node: it runs, but nobody sees it.
+    pub(crate) hidden: bool,
+    pub(crate) triggers: Vec<usize>,
+    /// The triggers' names in order, part of the ids of the node's tasks.
+    pub(crate) trigger_names: Vec<String>,
+    /// The node's place in the order of names.
+    pub(crate) rank: usize,
+    pub(crate) edges: Vec<usize>,
+    pub(crate) joins: Vec<(usize, usize)>,
+    pub(crate) branches: Vec<BranchPlan<S>>,
+    pub(crate) reads: Option<Arc<[usize]>>,
+    pub(crate) retry: Arc<[RetryPolicy]>,
+    pub(crate) timeout: Option<TimeoutPolicy>,
+    pub(crate) cache: Option<CachePolicy<S>>,
+    pub(crate) handler: Option<usize>,
+    pub(crate) is_handler: bool,
+    pub(crate) defer: bool,
+    pub(crate) blocking: bool,
+    pub(crate) metadata: BTreeMap<String, Value>,
+    pub(crate) destinations: Option<Vec<(String, Option<String>)>>,
+    /// Writes to `__root__`-like output: an entrypoint's result.
+    pub(crate) returns: bool,
+}
+
+impl<S: State> NodePlan<S> {
+    /// Whether the engine may run it without retry, timeout or handler around it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.retry.is_empty() && self.timeout.is_none() && self.handler.is_none() && !self.blocking && self.cache.is_none()
+    }
+}
+
+pub(crate) struct BranchPlan<S: State> {
+    pub(crate) name: String,
+    pub(crate) path: Path<S>,
+    /// Labels and where they lead; `None` leads anywhere.
+    pub(crate) map: Option<Vec<(String, String)>>,
+}
+
+/// A trigger of the graph's own.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ControlChannel {
+    pub(crate) name: String,
+    pub(crate) kind: ControlKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ControlKind {
+    /// Holds a run's input for one step.
+    Start,
+    /// Wakes a node in the next step.
+    Branch,
+    /// Wakes a node when nothing else is left to run.
+    BranchDeferred,
+    /// Wakes a node when all members have written.
+    Join { members: Vec<String> },
+    /// The same, when nothing else is left to run.
+    JoinDeferred { members: Vec<String> },
+}
+
+impl<S: State> Plan<S> {
+    pub(crate) fn fields(&self) -> &[FieldSpec] {
+        S::fields(&self.schema)
+    }
+
+    pub(crate) fn field_named(&self, name: &str) -> Option<usize> {
+        self.fields().iter().position(|f| f.name() == name)
+    }
+
+    pub(crate) fn kind(&self, field: usize) -> FieldKind {
+        self.fields()[field].kind
+    }
+
+    /// The number of a field among all channels.
+    pub(crate) fn channel_of_field(&self, field: usize) -> usize {
+        self.control.len() + field
+    }
+
+    /// The channel that wakes a node.
+    pub(crate) fn wakes(&self, node: usize) -> Option<usize> {
+        let wake = |c: &usize| {
+            self.control.get(*c).is_some_and(|c| matches!(c.kind, ControlKind::Branch | ControlKind::BranchDeferred))
+        };
+        self.nodes[node].triggers.iter().copied().find(wake)
+    }
+
+    pub(crate) fn node(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+}
+
+pub(crate) type NameTable = HashMap<Arc<str>, usize, BuildHasherDefault<NameHasher>>;
+
+/// A quick hash for short names that no stranger chooses.
+#[derive(Default)]
+pub(crate) struct NameHasher(u64);
+
+impl Hasher for NameHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+}

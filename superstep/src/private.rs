@@ -1,0 +1,87 @@
+//! What derived code calls. Not part of the public API: it changes without notice.
+
+use std::any::Any;
+
+pub use crate::error::InvalidUpdate;
+pub use crate::outcome::{IntoOutcome, OutcomeResult, update_outcome};
+pub use crate::state::{
+    Change, CodecError, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Message, MessageLike, Persist, Put,
+    Scratch, State, Storable, Update,
+};
+
+pub use crate::__schema as schema;
+#[cfg(feature = "schema")]
+pub use crate::schema::{Describe, Described, StateSchema};
+
+/// The merge rules.
+pub mod typed {
+    pub use crate::channel::typed::*;
+}
+
+/// Gives every message an id that has none.
+pub fn give_ids<M: MessageLike>(messages: &mut [M]) {
+    crate::state::give_ids(messages);
+}
+
+/// The writes of one field, out of the writes of a state.
+pub fn writes_to<'a, W, T>(
+    writes: &'a mut dyn Iterator<Item = Put<W>>,
+    pick: fn(W) -> Option<T>,
+) -> impl Iterator<Item = Put<T>> + 'a
+where
+    W: 'a,
+    T: 'a,
+{
+    writes.map(move |put| put.map(|write| pick(write).expect("the engine sends a field its own writes")))
+}
+
+/// Adds a write to an update, if there is a value to write.
+///
+/// It takes the value out of its place: moving hundreds of fields out of a struct one by one is slow to compile.
+pub fn push<S: State, T>(update: &mut Update<S>, value: &mut Option<T>, write: fn(T) -> S::Write) {
+    if let Some(value) = value.take() {
+        update.puts.push(Put::merge(write(value)));
+    }
+}
+
+/// Adds items to what an update already gives to a field.
+pub fn add_items<T: IntoItems>(slot: &mut Option<T>, items: T) {
+    match slot {
+        Some(current) => current.append_items(items),
+        None => *slot = Some(items),
+    }
+}
+
+/// The messages in a value, if it is a list of [`Message`] and not of another type that merges by id.
+pub fn messages_of<T: Any>(value: &T) -> &[Message] {
+    (value as &dyn Any).downcast_ref::<Vec<Message>>().map_or(&[], Vec::as_slice)
+}
+
+/// Adds the ids of the messages in a value.
+pub fn collect_ids<T: Any>(value: &T, ids: &mut Vec<String>) {
+    ids.extend(messages_of(value).iter().filter_map(|message| message.id.clone()));
+}
+
+/// Encodes a field's value; the error names the field.
+pub fn encode_value<'c, T: Storable<'c>>(field: &str, value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    value.encode_into(out).map_err(|error| in_field(field, &error))
+}
+
+/// Decodes a field's value; the error names the field.
+pub fn decode_value<'c, T: Storable<'c>>(field: &str, bytes: &[u8]) -> Result<T, CodecError> {
+    T::decode_from(bytes).map_err(|error| in_field(field, &error))
+}
+
+fn in_field(field: &str, error: &CodecError) -> CodecError {
+    CodecError::new(format!("field `{field}`: {error}"))
+}
+
+/// The answer to an update of a field number that the state does not have.
+pub fn no_such_field<T>(field: usize) -> Result<T, InvalidUpdate> {
+    Err(InvalidUpdate::new(field.to_string(), "the state has no field of this number"))
+}
+
+/// The answer to saved bytes for a field number that the state does not have.
+pub fn no_such_saved_field<T>(field: usize) -> Result<T, CodecError> {
+    Err(CodecError::new(format!("the state has no field number {field}")))
+}

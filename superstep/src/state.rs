@@ -1,0 +1,371 @@
+//! State: a bundle of fields, each a channel with its own rule for merging writes.
+//!
+//! A [`State`] keeps the values; the engine keeps versions and decides when a rule applies.
+//! Writes of one step reach a field together, in task order, so the result never depends
+//! on which task finished first.
+
+mod field;
+mod json;
+mod message;
+mod reducer;
+mod update;
+mod workflow;
+
+use std::borrow::Cow;
+
+use crate::error::InvalidUpdate;
+
+pub use field::Field;
+pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
+pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
+pub(crate) use message::{MessageIndex, give_ids, merge_messages};
+pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
+pub use update::{IntoUpdate, Put, Update};
+pub use workflow::{
+    LastWriteWins, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow, WorkflowError,
+    WorkflowState,
+};
+
+/// The state of a graph: what its nodes read and write.
+///
+/// `#[derive(State)]` writes this for a struct. Written by hand it is the same contract:
+/// fields are numbered, a [`Write`](State::Write) knows its field, and `update` merges all
+/// writes of one step into one field.
+///
+/// # Example: a state written by hand
+///
+/// ```
+/// use superstep::{Change, FieldKind, FieldSpec, InvalidUpdate, Put, Scratch, State, StateGraph, Update, IntoUpdate, START};
+///
+/// #[derive(Clone, Default)]
+/// struct Total(i64);
+///
+/// impl State for Total {
+///     type Schema = ();
+///     type Write = i64;
+///
+///     fn fields(_: &()) -> &[FieldSpec] {
+///         const FIELDS: &[FieldSpec] = &[FieldSpec::new("total", FieldKind::Reducer)];
+///         FIELDS
+///     }
+///     fn empty(_: &()) -> Self { Total(0) }
+///     fn field_of(_: &(), _: &i64) -> Option<usize> { Some(0) }
+///     fn update(&mut self, _: &(), _: usize, writes: &mut dyn Iterator<Item = Put<i64>>, _: &mut Scratch) -> Result<Change, InvalidUpdate> {
+///         for put in writes { self.0 += put.write; }
+///         Ok(Change::Set)
+///     }
+///     fn read(&self, _: &(), _: usize) -> Option<i64> { Some(self.0) }
+///     fn reset(&mut self, _: &(), _: usize) { self.0 = 0; }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<Total>::new()
+///     .add_node("add", async |_: Total| Update::<Total>::from_writes([2]))
+///     .add_edge(START, "add")
+///     .compile()?;
+/// assert_eq!(app.invoke(Update::from_writes([40])).await?.state.0, 42);
+/// # Ok(())
+/// # }
+/// ```
+pub trait State: Clone + Send + Sync + 'static {
+    /// What is known of the fields only at run time: `()` for typed states.
+    type Schema: Send + Sync + 'static;
+    /// A write to one field.
+    type Write: Clone + Send + Sync + 'static;
+
+    /// The fields, in order; their place is their number.
+    fn fields(schema: &Self::Schema) -> &[FieldSpec];
+
+    /// The state before anything was written.
+    fn empty(schema: &Self::Schema) -> Self;
+
+    /// The number of the field that a write is for; `None` if there is no such field.
+    fn field_of(schema: &Self::Schema, write: &Self::Write) -> Option<usize>;
+
+    /// Merges all writes of one step into a field, in order.
+    ///
+    /// # Errors
+    /// If the field's rule refuses them, for instance two writers of a last-value field.
+    fn update(
+        &mut self,
+        schema: &Self::Schema,
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<Self::Write>>,
+        scratch: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate>;
+
+    /// Reads a field as the write that would give it its value.
+    fn read(&self, schema: &Self::Schema, field: usize) -> Option<Self::Write>;
+
+    /// Puts a field back to what it is in [`empty`](State::empty).
+    fn reset(&mut self, schema: &Self::Schema, field: usize);
+
+    /// Tells a field that its readers have run.
+    fn consume(&mut self, _schema: &Self::Schema, _field: usize) -> Change {
+        Change::None
+    }
+
+    /// Tells a field that nothing else is left to run.
+    fn finish(&mut self, _schema: &Self::Schema, _field: usize) -> Change {
+        Change::None
+    }
+
+    /// Completes a write before it is saved, shown or applied: messages get their ids here.
+    fn prepare(_schema: &Self::Schema, _write: &mut Self::Write) {}
+
+    /// The chat messages that a write carries, for the `messages` stream.
+    fn messages(_write: &Self::Write) -> Vec<Message> {
+        Vec::new()
+    }
+
+    /// The ids of the messages that the state holds, for the `messages` stream.
+    fn message_ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A state that can be saved: its fields can be turned into bytes and back.
+///
+/// `#[derive(State)]` implements it if every field but the untracked ones implements
+/// serde's `Serialize` and `DeserializeOwned`.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use superstep::{Persist, State};
+///
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Chat { topic: Option<String> }
+///
+/// let mut bytes = Vec::new();
+/// Chat { topic: Some("tea".into()) }.encode_field(&(), 0, &mut bytes)?;
+/// let mut read = Chat::default();
+/// read.decode_field(&(), 0, &bytes)?;
+/// assert_eq!(read.topic.as_deref(), Some("tea"));
+/// # Ok::<(), superstep::CodecError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be saved in a checkpoint",
+    note = "derive `State` on it and make every field `Serialize + DeserializeOwned`, or mark the field `#[state(untracked)]`"
+)]
+pub trait Persist: State {
+    /// Encodes the value of a write.
+    fn encode_write(schema: &Self::Schema, write: &Self::Write, out: &mut Vec<u8>) -> Result<(), CodecError>;
+
+    /// Decodes a write to `field`.
+    fn decode_write(schema: &Self::Schema, field: usize, bytes: &[u8]) -> Result<Self::Write, CodecError>;
+
+    /// Encodes the whole value of a field.
+    fn encode_field(&self, schema: &Self::Schema, field: usize, out: &mut Vec<u8>) -> Result<(), CodecError>;
+
+    /// Sets a field from what [`encode_field`](Persist::encode_field) gave.
+    fn decode_field(&mut self, schema: &Self::Schema, field: usize, bytes: &[u8]) -> Result<(), CodecError>;
+
+    /// A write as JSON, for people and other programs to read.
+    fn write_to_json(schema: &Self::Schema, write: &Self::Write) -> Result<serde_json::Value, CodecError> {
+        let mut bytes = Vec::new();
+        Self::encode_write(schema, write, &mut bytes)?;
+        decode(&bytes)
+    }
+}
+
+/// What a field is called and how it merges.
+///
+/// ```
+/// use superstep::{FieldKind, FieldSpec};
+/// assert_eq!(FieldSpec::new("log", FieldKind::Append).name(), "log");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSpec {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) kind: FieldKind,
+}
+
+impl FieldSpec {
+    /// A field with a name known at compile time.
+    pub const fn new(name: &'static str, kind: FieldKind) -> Self {
+        Self { name: Cow::Borrowed(name), kind }
+    }
+
+    /// A field with a name made at run time.
+    pub fn named(name: String, kind: FieldKind) -> Self {
+        Self { name: Cow::Owned(name), kind }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The merge rule.
+    pub fn kind(&self) -> FieldKind {
+        self.kind
+    }
+}
+
+/// How a field merges its writes and how long it keeps them.
+///
+/// ```
+/// use superstep::FieldKind;
+/// assert_ne!(FieldKind::LastValue, FieldKind::AnyValue);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FieldKind {
+    /// Keeps the last value; two writers in one step are an error.
+    LastValue,
+    /// Keeps the last of a step's values; empty again after a step without a write.
+    AnyValue,
+    /// Keeps a value for one step only.
+    Ephemeral,
+    /// Lives in the run, never in a checkpoint.
+    Untracked,
+    /// Collects a step's values; empty again after a step without a write.
+    Topic,
+    /// Collects values for good.
+    TopicAccumulate,
+    /// Merges through a reducer that needs the whole value.
+    Reducer,
+    /// Merges through a reducer whose writes can be replayed: saved as its tail only.
+    Append,
+    /// Like [`Append`](FieldKind::Append), but empty from the start instead of absent.
+    Delta,
+    /// Chat messages, merged by id: saved as its tail only.
+    Messages,
+    /// Whether this is the last step that the recursion limit allows; computed, never written.
+    IsLastStep,
+    /// How many steps the recursion limit leaves; computed, never written.
+    RemainingSteps,
+    /// A reducer without an initial value: the first write is the value.
+    ReducerWithoutInitial,
+    /// A rule of the state's own, asked at every end of a step, by [`State::consume`] and by [`State::finish`].
+    Custom,
+}
+
+impl FieldKind {
+    /// Whether the value is computed by the engine.
+    pub(crate) fn is_managed(self) -> bool {
+        matches!(self, FieldKind::IsLastStep | FieldKind::RemainingSteps)
+    }
+
+    /// Whether a step without a write empties the field.
+    pub(crate) fn is_transient(self) -> bool {
+        matches!(self, FieldKind::AnyValue | FieldKind::Ephemeral | FieldKind::Topic)
+    }
+
+    /// Whether a checkpoint may hold just the writes since the last whole value.
+    pub(crate) fn is_incremental(self) -> bool {
+        matches!(self, FieldKind::Append | FieldKind::Delta | FieldKind::Messages)
+    }
+
+    /// Whether the field has a value before anything was written.
+    pub(crate) fn starts_available(self) -> bool {
+        matches!(self, FieldKind::Reducer | FieldKind::Append | FieldKind::Delta | FieldKind::Messages)
+    }
+}
+
+/// What an update did to a field.
+///
+/// ```
+/// use superstep::Change;
+/// assert!(Change::Set.happened() && !Change::None.happened());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing changed.
+    None,
+    /// It has a new value.
+    Set,
+    /// It has no value any more.
+    Cleared,
+}
+
+impl Change {
+    /// Whether anything changed.
+    pub fn happened(self) -> bool {
+        self != Change::None
+    }
+}
+
+/// Working memory that the engine keeps beside a field from step to step.
+///
+/// Reducers use it to stay fast on long values; it can be dropped at any time.
+///
+/// ```
+/// let mut scratch = superstep::Scratch::default();
+/// *scratch.get::<usize>() += 1;
+/// assert_eq!(*scratch.get::<usize>(), 1);
+/// ```
+#[derive(Default)]
+pub struct Scratch(Option<Box<dyn std::any::Any + Send + Sync>>);
+
+impl Scratch {
+    /// The memory as a `T`, made anew if it held something else.
+    pub fn get<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|b| b.is::<T>()) {
+            self.0 = Some(Box::new(T::default()));
+        }
+        self.0.as_mut().and_then(|b| b.downcast_mut()).expect("the line above put a T there")
+    }
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scratch")
+    }
+}
+
+/// A value that cannot be encoded, or bytes that do not decode.
+///
+/// ```
+/// let error = superstep::CodecError::new("not a map");
+/// assert_eq!(error.to_string(), "not a map");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CodecError(String);
+
+impl CodecError {
+    /// An error with these words.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// A type whose values can be saved. Implemented for everything that serde can write and read back.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be saved in a checkpoint",
+    label = "not `Serialize + DeserializeOwned`",
+    note = "derive serde's `Serialize` and `Deserialize`, or mark the field `#[state(untracked)]` to keep it out of checkpoints"
+)]
+#[doc(hidden)]
+pub trait Storable<'checked>: Sized {
+    fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError>;
+    fn decode_from(bytes: &[u8]) -> Result<Self, CodecError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: serde::Serialize + serde::de::DeserializeOwned> Storable<'_> for T {
+    fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        encode_into(self, out)
+    }
+
+    fn decode_from(bytes: &[u8]) -> Result<Self, CodecError> {
+        decode(bytes)
+    }
+}
+
+/// Encodes with field names kept, so that fields may come and go between releases.
+pub(crate) fn encode_into<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    rmp_serde::encode::write_named(out, value).map_err(|e| CodecError::new(e.to_string()))
+}
+
+pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<bytes::Bytes, CodecError> {
+    let mut out = Vec::new();
+    encode_into(value, &mut out)?;
+    Ok(out.into())
+}
+
+pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    rmp_serde::from_slice(bytes).map_err(|e| CodecError::new(e.to_string()))
+}

@@ -1,0 +1,550 @@
+//! The dynamic state: fields and rules given at run time, values in JSON.
+//!
+//! Each field is a [`Channel`]; the server, configuration-made graphs and the conformance
+//! runner use it through the same engine as typed states.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::message::merge_messages;
+use super::{Change, CodecError, FieldKind, FieldSpec, IntoUpdate, Message, MessageIndex, MessageLike, Persist, Put, Scratch, State, Update};
+use crate::channel::{
+    AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, Topic, UntrackedValue,
+};
+use crate::error::InvalidUpdate;
+
+/// A state whose fields are known at run time.
+///
+/// ```
+/// use serde_json::json;
+/// use superstep::{JsonInput, JsonState, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::dynamic(JsonState::schema().append("log").last_value("topic"))
+///     .add_node("note", async |input: JsonInput| json!({ "log": [input["topic"]] }))
+///     .add_edge(START, "note")
+///     .compile()?;
+/// let out = app.invoke(json!({ "topic": "tea" })).await?;
+/// assert_eq!(out.to_json(), json!({ "log": ["tea"], "topic": "tea" }));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct JsonState {
+    channels: Vec<Box<dyn Channel>>,
+}
+
+impl JsonState {
+    /// Starts a list of fields.
+    pub fn schema() -> JsonFields {
+        JsonFields::default()
+    }
+
+    /// The value of a field, if it has one.
+    pub fn get<'a>(&'a self, schema: &JsonFields, field: &str) -> Option<&'a Value> {
+        self.channels.get(*schema.places.get(field)?)?.get()
+    }
+
+    /// The value of a field by its number.
+    pub(crate) fn at(&self, field: usize) -> Option<&Value> {
+        self.channels.get(field)?.get()
+    }
+}
+
+/// The fields of a [`JsonState`], each with its channel.
+///
+/// ```
+/// use superstep::{JsonState, Topic};
+/// let fields = JsonState::schema().sum("tokens").field("tags", Topic::new().unique());
+/// assert_eq!(fields.names().collect::<Vec<_>>(), ["tokens", "tags"]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct JsonFields {
+    specs: Vec<FieldSpec>,
+    places: HashMap<Arc<str>, usize>,
+    channels: Vec<Box<dyn Channel>>,
+    pub(crate) clashes: Vec<(String, String)>,
+}
+
+impl JsonFields {
+    /// Adds a field with any channel.
+    ///
+    /// Adding a name again keeps the first channel if the new one is a plain last value or of
+    /// the same kind; otherwise compiling the graph reports it.
+    pub fn field(self, name: impl Into<String>, channel: impl Channel) -> Self {
+        self.boxed(name.into(), Box::new(channel))
+    }
+
+    fn boxed(mut self, name: String, channel: Box<dyn Channel>) -> Self {
+        let kind = channel.kind();
+        if let Some(place) = self.places.get(name.as_str()) {
+            let known = self.specs[*place].kind;
+            if kind != FieldKind::LastValue && kind != known {
+                self.clashes.push((name, format!("it is {known:?} in one place and {kind:?} in another")));
+            }
+            return self;
+        }
+        self.places.insert(name.as_str().into(), self.specs.len());
+        self.specs.push(FieldSpec::named(name, kind));
+        self.channels.push(channel);
+        self
+    }
+
+    /// A field that keeps the last value; two writers in one step are an error.
+    pub fn last_value(self, name: impl Into<String>) -> Self {
+        self.field(name, LastValue::default())
+    }
+
+    /// A field in which the last writer of a step wins.
+    pub fn any(self, name: impl Into<String>) -> Self {
+        self.field(name, AnyValue::default())
+    }
+
+    /// A field that lives for one step.
+    pub fn ephemeral(self, name: impl Into<String>) -> Self {
+        self.field(name, EphemeralValue::default())
+    }
+
+    /// A field that no checkpoint holds.
+    pub fn untracked(self, name: impl Into<String>) -> Self {
+        self.field(name, UntrackedValue::default())
+    }
+
+    /// A list to which writes append.
+    pub fn append(self, name: impl Into<String>) -> Self {
+        self.field(name, BinaryOperatorAggregate::new(JsonReducer::Add, Some(json!([]))))
+    }
+
+    /// A number to which writes are added.
+    pub fn sum(self, name: impl Into<String>) -> Self {
+        self.field(name, BinaryOperatorAggregate::new(JsonReducer::Add, Some(json!(0))))
+    }
+
+    /// Chat messages, merged by id.
+    pub fn messages(self, name: impl Into<String>) -> Self {
+        self.field(name, BinaryOperatorAggregate::new(JsonReducer::Messages, Some(json!([]))))
+    }
+
+    /// A field with a reducer and, if it has one, an initial value.
+    pub fn reducer(self, name: impl Into<String>, reducer: JsonReducer, initial: Option<Value>) -> Self {
+        self.field(name, BinaryOperatorAggregate::new(reducer, initial))
+    }
+
+    /// Values collected for one step.
+    pub fn topic(self, name: impl Into<String>) -> Self {
+        self.field(name, Topic::new())
+    }
+
+    /// A list saved as its tail.
+    pub fn delta(self, name: impl Into<String>) -> Self {
+        self.field(name, DeltaChannel::default())
+    }
+
+    /// Whether this is the last step that the recursion limit allows.
+    pub fn is_last_step(self, name: impl Into<String>) -> Self {
+        self.boxed(name.into(), Box::new(Managed(FieldKind::IsLastStep)))
+    }
+
+    /// How many steps the recursion limit leaves.
+    pub fn remaining_steps(self, name: impl Into<String>) -> Self {
+        self.boxed(name.into(), Box::new(Managed(FieldKind::RemainingSteps)))
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(FieldSpec::name)
+    }
+
+    /// The number of a field.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+}
+
+/// A value that the engine computes; nothing can be written to it.
+#[derive(Debug, Clone)]
+struct Managed(FieldKind);
+
+impl Channel for Managed {
+    fn kind(&self) -> FieldKind {
+        self.0
+    }
+    fn update(&mut self, _: Vec<Put<Value>>) -> Result<Change, InvalidUpdate> {
+        Ok(Change::None)
+    }
+    fn get(&self) -> Option<&Value> {
+        None
+    }
+    fn checkpoint(&self) -> Option<Value> {
+        None
+    }
+    fn from_checkpoint(&self, _: Option<Value>) -> Box<dyn Channel> {
+        self.copy()
+    }
+    fn copy(&self) -> Box<dyn Channel> {
+        Box::new(self.clone())
+    }
+}
+
+/// A write to a field of a [`JsonState`], by name.
+///
+/// ```
+/// let write = superstep::JsonWrite::new("log", serde_json::json!(["x"]));
+/// assert_eq!(write.field(), "log");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonWrite {
+    field: Arc<str>,
+    value: Value,
+}
+
+impl JsonWrite {
+    /// A write of `value` to `field`.
+    pub fn new(field: impl Into<Arc<str>>, value: Value) -> Self {
+        Self { field: field.into(), value }
+    }
+
+    /// The field's name.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl State for JsonState {
+    type Schema = JsonFields;
+    type Write = JsonWrite;
+
+    fn fields(schema: &JsonFields) -> &[FieldSpec] {
+        &schema.specs
+    }
+
+    fn empty(schema: &JsonFields) -> Self {
+        Self { channels: schema.channels.clone() }
+    }
+
+    fn field_of(schema: &JsonFields, write: &JsonWrite) -> Option<usize> {
+        schema.place(&write.field)
+    }
+
+    fn update(
+        &mut self,
+        schema: &JsonFields,
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<JsonWrite>>,
+        _: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate> {
+        let writes = writes.map(|put| put.map(|w| w.value)).collect();
+        self.channels[field].update(writes).map_err(|mut error| {
+            error.field = schema.specs[field].name().to_owned();
+            error
+        })
+    }
+
+    fn read(&self, schema: &JsonFields, field: usize) -> Option<JsonWrite> {
+        Some(JsonWrite::new(schema.specs[field].name(), self.at(field)?.clone()))
+    }
+
+    fn reset(&mut self, schema: &JsonFields, field: usize) {
+        self.channels[field] = schema.channels[field].copy();
+    }
+
+    fn consume(&mut self, _: &JsonFields, field: usize) -> Change {
+        self.channels[field].consume()
+    }
+
+    fn finish(&mut self, _: &JsonFields, field: usize) -> Change {
+        self.channels[field].finish()
+    }
+
+    fn prepare(schema: &JsonFields, write: &mut JsonWrite) {
+        let Some(place) = schema.place(&write.field) else { return };
+        if schema.specs[place].kind == FieldKind::Messages {
+            each_message(&mut write.value, |message| {
+                if message.get("id").is_none_or(Value::is_null) && !message.removes_all() {
+                    message.set_id(crate::id::random_uuid());
+                }
+            });
+        }
+    }
+
+    fn messages(write: &JsonWrite) -> Vec<Message> {
+        let listed = write.value.as_array().map_or(std::slice::from_ref(&write.value), Vec::as_slice);
+        listed.iter().filter(|v| is_message(v)).filter_map(|v| message_from_json(v).ok()).collect()
+    }
+
+    fn message_ids(&self) -> Vec<String> {
+        let values = self.channels.iter().filter_map(|c| c.get());
+        let listed = values.flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
+        listed.filter(|v| is_message(v)).filter_map(|v| v.id().map(str::to_owned)).collect()
+    }
+}
+
+impl Persist for JsonState {
+    fn encode_write(_: &JsonFields, write: &JsonWrite, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        super::encode_into(&write.value, out)
+    }
+
+    fn decode_write(schema: &JsonFields, field: usize, bytes: &[u8]) -> Result<JsonWrite, CodecError> {
+        Ok(JsonWrite::new(schema.specs[field].name(), super::decode(bytes)?))
+    }
+
+    fn encode_field(&self, _: &JsonFields, field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        super::encode_into(&self.channels[field].checkpoint(), out)
+    }
+
+    fn decode_field(&mut self, schema: &JsonFields, field: usize, bytes: &[u8]) -> Result<(), CodecError> {
+        self.channels[field] = schema.channels[field].from_checkpoint(decode_present(bytes)?);
+        Ok(())
+    }
+}
+
+/// A saved value; nil is the value null, which is not the same as no value.
+fn decode_present(bytes: &[u8]) -> Result<Option<Value>, CodecError> {
+    super::decode::<Value>(bytes).map(Some)
+}
+
+impl IntoUpdate<JsonState> for Value {
+    /// An object writes its keys; anything else writes nothing.
+    fn into_update(self) -> Update<JsonState> {
+        match self {
+            Value::Object(map) => Update { puts: map.into_iter().map(|(k, v)| put_of(k, v)).collect() },
+            _ => Update::new(),
+        }
+    }
+}
+
+/// A write; the JSON form `{"__overwrite__": value}` marks an overwrite.
+fn put_of(key: String, value: Value) -> Put<JsonWrite> {
+    match value {
+        Value::Object(mut map) if map.len() == 1 && map.contains_key("__overwrite__") => {
+            Put::overwrite(JsonWrite::new(key, map.remove("__overwrite__").expect("the guard saw the key")))
+        }
+        value => Put::merge(JsonWrite::new(key, value)),
+    }
+}
+
+/// What a node over a [`JsonState`] reads: its fields as an object, or the payload it was sent.
+///
+/// ```
+/// use superstep::JsonInput;
+/// let input = JsonInput(serde_json::json!({ "topic": "tea" }));
+/// assert_eq!(input["topic"], "tea");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonInput(pub Value);
+
+impl std::ops::Deref for JsonInput {
+    type Target = Value;
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+/// How a dynamic field merges.
+///
+/// ```
+/// use serde_json::json;
+/// use superstep::JsonReducer;
+///
+/// let mut value = json!({ "a": 1 });
+/// JsonReducer::Merge.merge(&mut value, json!({ "b": 2 }))?;
+/// assert_eq!(value, json!({ "a": 1, "b": 2 }));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum JsonReducer {
+    /// Adds numbers, joins strings, appends lists.
+    Add,
+    /// The union of two objects; the update's keys win.
+    Merge,
+    /// The greater of two values.
+    Max,
+    /// Chat messages by id.
+    Messages,
+    /// Any function; its error says why the value cannot be merged.
+    Custom(Arc<dyn Fn(&mut Value, Value) -> Result<(), String> + Send + Sync>),
+}
+
+impl fmt::Debug for JsonReducer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JsonReducer::Add => "Add",
+            JsonReducer::Merge => "Merge",
+            JsonReducer::Max => "Max",
+            JsonReducer::Messages => "Messages",
+            JsonReducer::Custom(_) => "Custom",
+        })
+    }
+}
+
+impl JsonReducer {
+    /// Merges `update` into `current`.
+    ///
+    /// # Errors
+    /// If the two do not go together.
+    pub fn merge(&self, current: &mut Value, update: Value) -> Result<(), String> {
+        match self {
+            JsonReducer::Add => add(current, update),
+            JsonReducer::Merge => merge_objects(current, update),
+            JsonReducer::Max => keep_greater(current, update),
+            JsonReducer::Messages => merge_json_messages(current, update),
+            JsonReducer::Custom(f) => f(current, update),
+        }
+    }
+}
+
+fn add(current: &mut Value, update: Value) -> Result<(), String> {
+    match (current, update) {
+        (Value::Array(list), Value::Array(more)) => list.extend(more),
+        (Value::String(text), Value::String(more)) => text.push_str(&more),
+        (current @ (Value::Number(_) | Value::Bool(_)), update @ (Value::Number(_) | Value::Bool(_))) => {
+            *current = add_numbers(current, &update).ok_or_else(|| format!("the sum of {current} and {update} is out of range"))?;
+        }
+        (current, update) => return Err(format!("cannot add {} to {}", kind_of(&update), kind_of(current))),
+    }
+    Ok(())
+}
+
+fn add_numbers(a: &Value, b: &Value) -> Option<Value> {
+    let whole = |v: &Value| v.as_bool().map(i64::from).or_else(|| v.as_i64());
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a.checked_add(b).map(Value::from),
+        _ => Some(json!(a.as_f64()? + b.as_f64()?)),
+    }
+}
+
+fn merge_objects(current: &mut Value, update: Value) -> Result<(), String> {
+    match (current, update) {
+        (Value::Object(map), Value::Object(more)) => map.extend(more),
+        (current, update) => return Err(format!("cannot merge {} into {}", kind_of(&update), kind_of(current))),
+    }
+    Ok(())
+}
+
+fn keep_greater(current: &mut Value, update: Value) -> Result<(), String> {
+    let greater = match (&*current, &update) {
+        (Value::Number(a), Value::Number(b)) => b.as_f64() > a.as_f64(),
+        (Value::String(a), Value::String(b)) => b > a,
+        (a, b) => return Err(format!("cannot compare {} with {}", kind_of(a), kind_of(b))),
+    };
+    if greater {
+        *current = update;
+    }
+    Ok(())
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+// ---- messages in JSON ----
+
+impl MessageLike for Value {
+    fn id(&self) -> Option<&str> {
+        self.get("id")?.as_str()
+    }
+    fn set_id(&mut self, id: String) {
+        if let Value::Object(map) = self {
+            map.insert("id".to_owned(), Value::String(id));
+        }
+    }
+    fn is_removal(&self) -> bool {
+        self.get("type").and_then(Value::as_str) == Some("remove")
+    }
+    fn removes_all(&self) -> bool {
+        self.is_removal() && self.id() == Some("__remove_all__")
+    }
+}
+
+fn each_message(value: &mut Value, mut f: impl FnMut(&mut Value)) {
+    match value {
+        Value::Array(list) => list.iter_mut().filter(|v| v.is_object()).for_each(f),
+        value @ Value::Object(_) => f(value),
+        _ => {}
+    }
+}
+
+fn merge_json_messages(current: &mut Value, update: Value) -> Result<(), String> {
+    let update = match update {
+        Value::Array(list) => list,
+        one => vec![one],
+    };
+    let update = update.into_iter().map(normal_message).collect::<Result<Vec<_>, _>>()?;
+    let Value::Array(list) = current else { return Err("messages must be a list".to_owned()) };
+    merge_messages("messages", list, update, &mut MessageIndex::default()).map_err(|e| e.why)
+}
+
+/// Whether a value is a message in its normal form, as opposed to a `{role, content}` pair.
+fn is_message(value: &Value) -> bool {
+    let kind = value.get("type").and_then(Value::as_str);
+    matches!(kind, Some("human" | "ai" | "system" | "tool")) && value.get("content").is_some()
+}
+
+/// Brings `{role, content}` into the normal form `{type, content}`.
+pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
+    let mut map = match value {
+        Value::Object(map) => map,
+        Value::String(text) => return Ok(json!({ "type": "human", "content": text })),
+        other => return Err(format!("{} is not a message", kind_of(&other))),
+    };
+    if map.get("type").and_then(Value::as_str) == Some("remove") {
+        return Ok(Value::Object(map));
+    }
+    let role = map.remove("role").or_else(|| map.remove("type"));
+    let kind = match role.as_ref().and_then(Value::as_str) {
+        Some("user" | "human") => "human",
+        Some("assistant" | "ai") => "ai",
+        Some("system" | "developer") => "system",
+        Some("tool") => "tool",
+        other => return Err(format!("a message needs a `role`, not {other:?}")),
+    };
+    map.insert("type".to_owned(), json!(kind));
+    Ok(Value::Object(map))
+}
+
+/// A JSON message as a [`Message`].
+fn message_from_json(value: &Value) -> Result<Message, String> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let message = match value.get("type").and_then(Value::as_str) {
+        Some("human") => Message::user(text("content")),
+        Some("system") => Message::system(text("content")),
+        Some("tool") => Message::tool_result(text("tool_call_id"), text("content")),
+        Some("ai") => match calls_from_json(value.get("tool_calls")) {
+            calls if calls.is_empty() => Message::assistant(text("content")),
+            calls => super::MessageKind::AssistantCalls { text: text("content"), calls }.into(),
+        },
+        other => return Err(format!("{other:?} is not a kind of message")),
+    };
+    Ok(Message { id: value.id().map(str::to_owned), ..message })
+}
+
+fn calls_from_json(calls: Option<&Value>) -> Vec<super::ToolCall> {
+    let listed = calls.and_then(Value::as_array).into_iter().flatten();
+    listed
+        .map(|c| {
+            let text = |key: &str| c.get(key).and_then(Value::as_str).unwrap_or_default();
+            super::ToolCall::new(text("id"), text("name"), c.get("args").cloned().unwrap_or_default())
+        })
+        .collect()
+}
+
+/// The readable fields of a state as an object.
+pub(crate) fn object_of(state: &JsonState, schema: &JsonFields, fields: impl Iterator<Item = usize>) -> Map<String, Value> {
+    fields.filter_map(|ix| Some((schema.specs[ix].name().to_owned(), state.at(ix)?.clone()))).collect()
+}

@@ -1,0 +1,178 @@
+//! Streams: what a run shows while it runs.
+//!
+//! Nothing is built for a mode that nobody asked for. Buffers are bounded: a slow reader
+//! slows the run down. An error ends the stream as an error.
+
+mod event;
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Poller, Poll};
+
+use futures_core::Stream;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::graph_output::Output;
+use crate::state::{Message, State};
+
+pub use event::{CheckpointEvent, DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
+
+/// What a stream shows; several may be asked for at once.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, Mode, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+/// let mut events = app.stream(AgentState { messages: vec![Message::user("hi")] }).modes([Mode::Updates, Mode::Values]).start();
+/// while let Some(event) = events.next().await {
+///     println!("{:?}", event?.mode());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mode {
+    /// The whole state after every step.
+    Values,
+    /// What each node wrote, as it finishes.
+    Updates,
+    /// Chat messages and pieces of them, as they come.
+    Messages,
+    /// What nodes send with [`Context::emit`](crate::Context::emit).
+    Custom,
+    /// Tasks as they start and end.
+    Tasks,
+    /// Checkpoints as they are made.
+    Checkpoints,
+    /// Tasks and checkpoints with their steps and times.
+    Debug,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Modes(u8);
+
+impl Modes {
+    pub(crate) fn with(self, mode: Mode) -> Self {
+        Self(self.0 | 1 << mode as u8)
+    }
+
+    pub(crate) fn has(self, mode: Mode) -> bool {
+        self.0 & 1 << mode as u8 != 0
+    }
+}
+
+/// An event whose state type is not known.
+pub(crate) struct RawEvent {
+    pub(crate) namespace: Vec<String>,
+    pub(crate) mode: Mode,
+    pub(crate) data: Box<dyn Any + Send>,
+}
+
+/// Where a run's events go.
+#[derive(Clone)]
+pub(crate) struct Sink {
+    sender: mpsc::Sender<RawEvent>,
+    modes: Modes,
+    pub(crate) subgraphs: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(modes: Modes, subgraphs: bool, capacity: usize) -> (Self, mpsc::Receiver<RawEvent>) {
+        let (sender, receiver) = mpsc::channel(capacity);
+        (Self { sender, modes, subgraphs }, receiver)
+    }
+
+    pub(crate) fn wants(&self, mode: Mode) -> bool {
+        self.modes.has(mode)
+    }
+
+    pub(crate) fn wants_custom(&self) -> bool {
+        self.wants(Mode::Custom)
+    }
+
+    pub(crate) fn wants_messages(&self) -> bool {
+        self.wants(Mode::Messages)
+    }
+
+    /// Hands an event over; a reader that went away has cancelled the run already.
+    pub(crate) async fn send(&self, event: RawEvent) {
+        if self.sender.send(event).await.is_err() {
+            tracing::debug!("nobody reads the stream any more");
+        }
+    }
+
+    pub(crate) async fn custom(&self, namespace: Vec<String>, value: Value) {
+        if self.subgraphs || namespace.is_empty() {
+            self.send(RawEvent { namespace, mode: Mode::Custom, data: Box::new(value) }).await;
+        }
+    }
+
+    pub(crate) async fn message(&self, namespace: Vec<String>, message: Message, node: &Arc<str>, step: i64) {
+        if self.subgraphs || namespace.is_empty() {
+            let data = MessageEvent { message, node: node.to_string(), step };
+            self.send(RawEvent { namespace, mode: Mode::Messages, data: Box::new(data) }).await;
+        }
+    }
+}
+
+type RunFuture<S> = Pin<Box<dyn Future<Output = Result<Output<S>, Error>> + Send>>;
+
+/// The events of a run. Dropping it cancels the run, subgraphs included.
+///
+/// It is a [`Stream`]; [`next`](EventStream::next) reads it without further imports.
+pub struct EventStream<S: State> {
+    run: Option<RunFuture<S>>,
+    events: mpsc::Receiver<RawEvent>,
+    end: Option<Error>,
+    output: Option<Output<S>>,
+}
+
+impl<S: State> EventStream<S> {
+    pub(crate) fn new(run: RunFuture<S>, events: mpsc::Receiver<RawEvent>) -> Self {
+        Self { run: Some(run), events, end: None, output: None }
+    }
+
+    /// The next event; `None` at the end of the run.
+    ///
+    /// # Errors
+    /// An error is the last thing that a stream gives.
+    pub async fn next(&mut self) -> Option<Result<Event<S>, Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// The run's result; there once the stream has ended well.
+    pub fn output(&self) -> Option<&Output<S>> {
+        self.output.as_ref()
+    }
+}
+
+impl<S: State> Stream for EventStream<S> {
+    type Item = Result<Event<S>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Option<Self::Item>> {
+        if let Ok(raw) = self.events.try_recv() {
+            return Poll::Ready(Some(Ok(Event::from_raw(raw))));
+        }
+        if let Some(run) = &mut self.run
+            && let Poll::Ready(result) = run.as_mut().poll(cx)
+        {
+            self.run = None;
+            match result {
+                Ok(output) => self.output = Some(output),
+                Err(error) => self.end = Some(error),
+            }
+        }
+        match self.events.poll_recv(cx) {
+            Poll::Ready(Some(raw)) => Poll::Ready(Some(Ok(Event::from_raw(raw)))),
+            Poll::Ready(None) => Poll::Ready(self.end.take().map(Err)),
+            Poll::Pending if self.run.is_none() => Poll::Ready(self.end.take().map(Err)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! The events themselves, typed by the state of the graph that they come from.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+
+use super::{Mode, RawEvent};
+use crate::checkpoint::Codec;
+use crate::engine::Bits;
+use crate::id::TaskId;
+use crate::node::{Interrupt, TaskInput};
+use crate::plan::{Fields, Plan};
+use crate::snapshot::StateSnapshot;
+use crate::state::{Message, Put, State};
+
+/// One event of a stream.
+///
+/// ```
+/// use superstep::{AgentState, Event, EventData};
+/// fn show(event: &Event<AgentState>) {
+///     match &event.data {
+///         EventData::Updates(update) => println!("{} finished", update.node),
+///         EventData::Custom(value) => println!("progress: {value}"),
+///         _ => {}
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Event<S: State> {
+    /// The graph that it comes from: empty for the root, `node:task` for each level below.
+    pub namespace: Vec<String>,
+    /// What happened.
+    pub data: EventData<S>,
+    mode: Mode,
+}
+
+/// What an [`Event`] tells.
+///
+/// ```
+/// use superstep::{AgentState, EventData};
+/// let data: EventData<AgentState> = EventData::Custom(serde_json::json!(1));
+/// assert!(matches!(data, EventData::Custom(_)));
+/// ```
+#[non_exhaustive]
+pub enum EventData<S: State> {
+    /// The state after a step.
+    Values(Values<S>),
+    /// What a node wrote.
+    Updates(NodeUpdate<S>),
+    /// A node asks; or, empty, the run stops where it was told to.
+    Interrupts(Vec<Interrupt>),
+    /// A chat message or a piece of one.
+    Message(MessageEvent),
+    /// What a node sent.
+    Custom(Value),
+    /// A task starts.
+    TaskStart(TaskStart<S>),
+    /// A task ended.
+    TaskEnd(TaskEnd<S>),
+    /// A checkpoint was made.
+    Checkpoint(CheckpointEvent<S>),
+    /// A task or checkpoint with its step and time.
+    Debug(DebugEvent<S>),
+    /// An event of a subgraph with another state; see [`Event::of`].
+    Foreign(Box<dyn Any + Send>),
+}
+
+impl<S: State> std::fmt::Debug for EventData<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.to_json() {
+            Some(value) => write!(f, "{value}"),
+            None => f.write_str("(an event of another state)"),
+        }
+    }
+}
+
+impl<S: State> Event<S> {
+    pub(crate) fn from_raw(raw: RawEvent) -> Self {
+        let RawEvent { namespace, mode, data } = raw;
+        let data = match data.downcast::<EventData<S>>() {
+            Ok(data) => *data,
+            Err(data) => match data.downcast::<Value>() {
+                Ok(value) => EventData::Custom(*value),
+                Err(data) => match data.downcast::<MessageEvent>() {
+                    Ok(message) => EventData::Message(*message),
+                    Err(data) => EventData::Foreign(data),
+                },
+            },
+        };
+        Self { namespace, data, mode }
+    }
+
+    /// The mode that it belongs to.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The names of the nodes that lead to the graph that it comes from.
+    pub fn path(&self) -> Vec<&str> {
+        self.namespace.iter().map(|part| part.split(':').next().unwrap_or(part)).collect()
+    }
+
+    /// The event of a subgraph whose state is `C`.
+    pub fn of<C: State>(&self) -> Option<&EventData<C>> {
+        match &self.data {
+            EventData::Foreign(data) => data.downcast_ref(),
+            data => (data as &dyn Any).downcast_ref(),
+        }
+    }
+
+    /// The event as JSON, as far as its state can be saved.
+    pub fn to_json(&self) -> Option<Value> {
+        self.data.to_json()
+    }
+}
+
+impl<S: State> EventData<S> {
+    /// The event as JSON; `None` for events of a subgraph with another state.
+    pub fn to_json(&self) -> Option<Value> {
+        Some(match self {
+            EventData::Values(values) => values.to_json_with_interrupts(),
+            EventData::Updates(update) => update.to_json(),
+            EventData::Interrupts(list) => json!({ "__interrupt__": list }),
+            EventData::Message(m) => json!({ "message": m.message, "node": m.node, "step": m.step }),
+            EventData::Custom(value) => value.clone(),
+            EventData::TaskStart(task) => task.to_json(),
+            EventData::TaskEnd(task) => task.to_json(),
+            EventData::Checkpoint(checkpoint) => checkpoint.to_json(),
+            EventData::Debug(debug) => debug.to_json(),
+            EventData::Foreign(_) => return None,
+        })
+    }
+}
+
+/// A state at a moment, with what of it is shown.
+///
+/// ```
+/// use superstep::{AgentState, Values};
+/// fn show(values: &Values<AgentState>) { println!("{} messages: {}", values.state.messages.len(), values.to_json()); }
+/// ```
+pub struct Values<S: State> {
+    /// The state.
+    pub state: Arc<S>,
+    /// The questions with which the run paused here.
+    pub interrupts: Vec<Interrupt>,
+    pub(crate) present: Bits,
+    pub(crate) fields: Fields,
+    pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) codec: Option<&'static Codec<S>>,
+}
+
+impl<S: State> Clone for Values<S> {
+    fn clone(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            interrupts: self.interrupts.clone(),
+            present: self.present.clone(),
+            fields: self.fields.clone(),
+            plan: self.plan.clone(),
+            codec: self.codec,
+        }
+    }
+}
+
+impl<S: State> Values<S> {
+    /// The shown fields that have a value, as JSON. Needs a state that can be saved, and a
+    /// checkpointer or cache in the graph; without, it is null.
+    pub fn to_json(&self) -> Value {
+        let value_of = |field: usize| {
+            let write = self.present.has(field).then(|| self.state.read(&self.plan.schema, field)).flatten()?;
+            write_json(&self.plan, self.codec, &write)
+        };
+        match &self.fields {
+            Fields::One(field) => value_of(*field).unwrap_or_default(),
+            Fields::Many(_) if self.codec.is_none() => Value::Null,
+            Fields::Many(list) => {
+                let entries = list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+                Value::Object(entries.collect())
+            }
+        }
+    }
+
+    fn to_json_with_interrupts(&self) -> Value {
+        let mut value = self.to_json();
+        if !self.interrupts.is_empty() {
+            match &mut value {
+                Value::Object(map) => drop(map.insert("__interrupt__".to_owned(), json!(self.interrupts))),
+                other => *other = json!({ "__interrupt__": self.interrupts }),
+            }
+        }
+        value
+    }
+}
+
+impl<S: State> std::fmt::Debug for Values<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json_with_interrupts())
+    }
+}
+
+/// A write as JSON; null if the state has no codec.
+pub(crate) fn write_json<S: State>(plan: &Plan<S>, codec: Option<&Codec<S>>, write: &S::Write) -> Option<Value> {
+    match codec.map(|c| (c.to_json)(&plan.schema, write)) {
+        Some(Ok(value)) => Some(value),
+        Some(Err(error)) => Some(json!({ "error": error.to_string() })),
+        None => Some(Value::Null),
+    }
+}
+
+/// The shown writes of one task.
+#[derive(Clone)]
+pub(crate) struct ShownWrites<S: State> {
+    pub(crate) puts: Vec<Put<S::Write>>,
+    pub(crate) fields: Fields,
+    pub(crate) returned: Option<Value>,
+    pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) codec: Option<&'static Codec<S>>,
+}
+
+impl<S: State> ShownWrites<S> {
+    /// The puts to shown fields, each with its field.
+    fn shown(&self) -> impl Iterator<Item = (usize, Value)> + '_ {
+        self.puts.iter().filter_map(|put| {
+            let field = S::field_of(&self.plan.schema, &put.write).filter(|f| self.fields.list().contains(f))?;
+            let value = write_json(&self.plan, self.codec, &put.write)?;
+            Some((field, if put.overwrite { json!({ "__overwrite__": value }) } else { value }))
+        })
+    }
+
+    fn name(&self, field: usize) -> String {
+        self.plan.fields()[field].name().to_owned()
+    }
+
+    /// As the `updates` stream shows them: an object, a list if a field was written twice, null if nothing was.
+    pub(crate) fn as_update(&self) -> Value {
+        if let Some(value) = &self.returned {
+            return value.clone();
+        }
+        let shown: Vec<_> = self.shown().collect();
+        let mut values: Vec<Value> = match &self.fields {
+            Fields::One(_) => shown.into_iter().map(|(_, v)| v).collect(),
+            Fields::Many(_) if shown.is_empty() => Vec::new(),
+            Fields::Many(_) => {
+                let mut fields: Vec<usize> = shown.iter().map(|(f, _)| *f).collect();
+                fields.sort_unstable();
+                let repeated = fields.windows(2).any(|w| w[0] == w[1]);
+                let entries = shown.into_iter().map(|(f, v)| (self.name(f), v));
+                if repeated {
+                    entries.map(|(k, v)| Value::Object(Map::from_iter([(k, v)]))).collect()
+                } else {
+                    vec![Value::Object(entries.collect())]
+                }
+            }
+        };
+        match values.len() {
+            0 => Value::Null,
+            1 => values.remove(0),
+            _ => Value::Array(values),
+        }
+    }
+
+    /// As a task's result: repeated writes of a field are collected under `$writes`.
+    pub(crate) fn as_result(&self, returned_key: bool) -> Value {
+        if let Some(value) = &self.returned {
+            return if returned_key { json!({ "__return__": value }) } else { value.clone() };
+        }
+        let mut result: Map<String, Value> = Map::new();
+        for (field, value) in self.shown() {
+            match result.get_mut(&self.name(field)) {
+                Some(existing) if !existing.is_null() => match existing.get_mut("$writes").and_then(Value::as_array_mut) {
+                    Some(list) => list.push(value),
+                    None => *existing = json!({ "$writes": [existing.take(), value] }),
+                },
+                _ => drop(result.insert(self.name(field), value)),
+            }
+        }
+        match &self.fields {
+            Fields::One(field) => result.remove(&self.name(*field)).unwrap_or_default(),
+            Fields::Many(_) => Value::Object(result),
+        }
+    }
+}
+
+/// What a node wrote.
+///
+/// ```
+/// use superstep::{AgentState, NodeUpdate};
+/// fn show(update: &NodeUpdate<AgentState>) {
+///     let written = update.update().get(AgentState::MESSAGES).map_or(0, Vec::len);
+///     println!("{} wrote {written} messages", update.node);
+/// }
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct NodeUpdate<S: State> {
+    /// The node.
+    pub node: String,
+    /// Whether it did not run because its result was known: from a cache, or from before a restart.
+    pub cached: bool,
+    pub(crate) writes: ShownWrites<S>,
+}
+
+impl<S: State> NodeUpdate<S> {
+    /// The writes as an update.
+    pub fn update(&self) -> crate::Update<S> {
+        crate::Update { puts: self.writes.puts.iter().cloned().collect() }
+    }
+
+    /// What a function of a workflow returned.
+    pub fn returned(&self) -> Option<&Value> {
+        self.writes.returned.as_ref()
+    }
+
+    /// `{node: update}` as JSON.
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update())]);
+        if self.cached {
+            map.insert("__metadata__".to_owned(), json!({ "cached": true }));
+        }
+        Value::Object(map)
+    }
+}
+
+/// A chat message in a stream.
+///
+/// ```
+/// use superstep::MessageEvent;
+/// fn show(event: &MessageEvent) { print!("{}", event.message.text()); }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MessageEvent {
+    /// The message.
+    pub message: Message,
+    /// The node that it comes from.
+    pub node: String,
+    /// The step.
+    pub step: i64,
+}
+
+/// A task that starts.
+///
+/// ```
+/// use superstep::{AgentState, TaskStart};
+/// fn show(task: &TaskStart<AgentState>) { println!("{} starts, because of {:?}", task.name, task.triggers); }
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TaskStart<S: State> {
+    /// The task.
+    pub id: TaskId,
+    /// Its node.
+    pub name: String,
+    /// What can wake the node.
+    pub triggers: Vec<String>,
+    /// What the graph says about the node.
+    pub metadata: BTreeMap<String, Value>,
+    pub(crate) input: ShownInput<S>,
+}
+
+/// A task's input, to be shown.
+#[derive(Clone)]
+pub(crate) enum ShownInput<S: State> {
+    Task { input: Arc<TaskInput<S>>, present: Bits, reads: Option<Arc<[usize]>>, step: i64, stop: i64, plan: Arc<Plan<S>>, codec: Option<&'static Codec<S>> },
+    Value(Value),
+}
+
+impl<S: State> ShownInput<S> {
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            ShownInput::Value(value) => value.clone(),
+            ShownInput::Task { input, present, reads, step, stop, plan, codec } => match &**input {
+                TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
+                TaskInput::State(state) => {
+                    let all: Vec<usize> = (0..plan.fields().len()).collect();
+                    let list = reads.as_deref().unwrap_or(&all);
+                    let value_of = |f: usize| match plan.kind(f) {
+                        crate::FieldKind::IsLastStep => Some(json!(*step == stop - 1)),
+                        crate::FieldKind::RemainingSteps => Some(json!(stop - step)),
+                        _ if present.has(f) => write_json(plan, *codec, &state.read(&plan.schema, f)?),
+                        _ => None,
+                    };
+                    let entries = list.iter().filter_map(|f| Some((plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+                    Value::Object(entries.collect())
+                }
+            },
+        }
+    }
+}
+
+impl<S: State> TaskStart<S> {
+    /// What the task was given, as JSON.
+    pub fn input(&self) -> Value {
+        self.input.to_json()
+    }
+
+    fn to_json(&self) -> Value {
+        let mut value =
+            json!({ "id": self.id.to_string(), "name": self.name, "input": self.input(), "triggers": self.triggers });
+        if !self.metadata.is_empty() {
+            value["metadata"] = json!(self.metadata);
+        }
+        value
+    }
+}
+
+/// A task that ended.
+///
+/// ```
+/// use superstep::{AgentState, TaskEnd};
+/// fn show(task: &TaskEnd<AgentState>) { println!("{}: {:?}", task.name, task.error); }
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TaskEnd<S: State> {
+    /// The task.
+    pub id: TaskId,
+    /// Its node.
+    pub name: String,
+    /// Its error.
+    pub error: Option<String>,
+    /// Its questions.
+    pub interrupts: Vec<Interrupt>,
+    pub(crate) writes: ShownWrites<S>,
+}
+
+impl<S: State> TaskEnd<S> {
+    /// What it wrote, as JSON.
+    pub fn result(&self) -> Value {
+        self.writes.as_result(true)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(), "name": self.name, "error": self.error,
+            "result": self.result(), "interrupts": self.interrupts,
+        })
+    }
+}
+
+/// A checkpoint that was made.
+///
+/// ```
+/// use superstep::{AgentState, CheckpointEvent};
+/// fn show(event: &CheckpointEvent<AgentState>) { println!("step {:?}, next {:?}", event.snapshot.step, event.snapshot.next); }
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CheckpointEvent<S: State> {
+    /// The checkpoint as [`Thread::state`](crate::Thread::state) shows it.
+    pub snapshot: StateSnapshot<S>,
+}
+
+impl<S: State> CheckpointEvent<S> {
+    fn to_json(&self) -> Value {
+        self.snapshot.to_json()
+    }
+}
+
+/// A task or checkpoint, with its step and time.
+///
+/// ```
+/// use superstep::{AgentState, DebugEvent};
+/// fn show(event: &DebugEvent<AgentState>) { println!("step {} {}", event.step, event.kind()); }
+/// ```
+#[non_exhaustive]
+pub struct DebugEvent<S: State> {
+    /// The step.
+    pub step: i64,
+    /// When it happened.
+    pub at: SystemTime,
+    /// The task or checkpoint.
+    pub event: Box<EventData<S>>,
+}
+
+impl<S: State> DebugEvent<S> {
+    /// `task`, `task_result` or `checkpoint`.
+    pub fn kind(&self) -> &'static str {
+        match &*self.event {
+            EventData::TaskStart(_) => "task",
+            EventData::TaskEnd(_) => "task_result",
+            _ => "checkpoint",
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.to_json() })
+    }
+}

@@ -1,0 +1,322 @@
+//! Threads: one durable conversation each, looked at, rewound, forked and changed.
+
+use std::sync::Arc;
+
+use crate::checkpoint::{Checkpointer, ListQuery, Source};
+use crate::engine::{Looking, Revision, RunInput, Saver, revise, snapshot_of};
+use crate::error::{Error, ErrorKind};
+use crate::graph::{CompiledStateGraph, Persistence};
+use crate::id::CheckpointId;
+use crate::invoke::{IntoInput, Invoke};
+use crate::node::{IntoOutcome, Outcome};
+use crate::plan::END;
+use crate::snapshot::{CheckpointRef, StateSnapshot};
+use crate::state::State;
+
+/// A thread of a graph, or one of its checkpoints.
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, EchoAgent, MemorySaver, Message, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo")
+///     .checkpointer(MemorySaver::new()).compile()?;
+/// app.invoke(AgentState { messages: vec![Message::user("hi")] }).thread("t").await?;
+///
+/// let thread = app.thread("t");
+/// let history = thread.history().await?;
+/// let before_echo = history[1].checkpoint.clone().expect("it was saved");
+/// let fork = thread.at(before_echo.id).fork(AgentStateUpdate { messages: Some(vec![Message::user("hello")]) }).await?;
+/// let out = fork.resume().await?;
+/// assert_eq!(out.state.messages.last().map(Message::text), Some("hello"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Thread<S: State> {
+    graph: CompiledStateGraph<S>,
+    name: Arc<str>,
+    namespace: String,
+    checkpoint: Option<CheckpointId>,
+    checkpointer: Option<Arc<dyn Checkpointer>>,
+}
+
+impl<S: State> Clone for Thread<S> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            checkpoint: self.checkpoint,
+            checkpointer: self.checkpointer.clone(),
+        }
+    }
+}
+
+impl<S: State> CompiledStateGraph<S> {
+    /// A thread of this graph.
+    pub fn thread(&self, name: impl Into<Arc<str>>) -> Thread<S> {
+        let checkpointer = match &self.persistence {
+            Persistence::In(checkpointer) => Some(checkpointer.clone()),
+            _ => None,
+        };
+        Thread { graph: self.clone(), name: name.into(), namespace: String::new(), checkpoint: None, checkpointer }
+    }
+
+    /// The state of a thread; the same as `thread(name).state()`.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or reading fails.
+    pub async fn get_state(&self, thread: impl Into<Arc<str>>) -> Result<StateSnapshot<S>, Error> {
+        self.thread(thread).state().await
+    }
+
+    /// The history of a thread, newest first; the same as `thread(name).history()`.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or reading fails.
+    pub async fn get_state_history(&self, thread: impl Into<Arc<str>>) -> Result<Vec<StateSnapshot<S>>, Error> {
+        self.thread(thread).history().await
+    }
+
+    /// Changes the state of a thread as if `as_node` had returned the update.
+    ///
+    /// # Errors
+    /// If there is no such node, or the update does not fit.
+    pub async fn update_state(
+        &self,
+        thread: impl Into<Arc<str>>,
+        update: impl IntoOutcome<S>,
+        as_node: Option<&str>,
+    ) -> Result<CheckpointRef, Error> {
+        let revision = self.thread(thread).update(update);
+        match as_node {
+            Some(node) => revision.as_node(node).await,
+            None => revision.await,
+        }
+    }
+
+    /// Makes several steps of updates at once; those of one inner list count as one step.
+    ///
+    /// # Errors
+    /// If a list is empty, a node is unknown, or an update does not fit.
+    pub async fn bulk_update_state(
+        &self,
+        thread: impl Into<Arc<str>>,
+        steps: Vec<Vec<(Update2<S>, Option<String>)>>,
+    ) -> Result<CheckpointRef, Error> {
+        self.thread(thread).bulk_update(steps).await
+    }
+}
+
+/// An update in a bulk update.
+pub type Update2<S> = crate::Update<S>;
+
+impl<S: State> Thread<S> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same thread at one of its checkpoints.
+    pub fn at(&self, checkpoint: CheckpointId) -> Thread<S> {
+        Thread { checkpoint: Some(checkpoint), ..self.clone() }
+    }
+
+    pub(crate) fn within(graph: CompiledStateGraph<S>, name: Arc<str>, namespace: String, checkpointer: Arc<dyn Checkpointer>) -> Self {
+        Thread { graph, name, namespace, checkpoint: None, checkpointer: Some(checkpointer) }
+    }
+
+    fn saver(&self) -> Result<Saver<S>, Error> {
+        let missing = || Error::invalid("the graph has no checkpointer; give it one with `.checkpointer(..)`");
+        let checkpointer = self.checkpointer.clone().ok_or_else(missing)?;
+        let codec = self.graph.codec.ok_or_else(missing)?;
+        let namespace = self.graph.history_namespace(&self.namespace);
+        Ok(Saver::new(checkpointer, codec, self.name.clone(), namespace, crate::Durability::Sync))
+    }
+
+    /// The state at this checkpoint, or now.
+    ///
+    /// Now, what finished tasks of an unfinished step wrote is in the values; at a checkpoint, the
+    /// values are those that its step started from.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, there is no such checkpoint, or reading fails.
+    pub async fn state(&self) -> Result<StateSnapshot<S>, Error> {
+        self.look(false).await
+    }
+
+    /// The same with the states of subgraphs that wait.
+    ///
+    /// # Errors
+    /// As [`state`](Thread::state).
+    pub async fn state_with_subgraphs(&self) -> Result<StateSnapshot<S>, Error> {
+        self.look(true).await
+    }
+
+    async fn look(&self, deep: bool) -> Result<StateSnapshot<S>, Error> {
+        let saver = self.saver()?;
+        let saved = saver.checkpointer.get(&saver.thread, &saver.namespace, self.checkpoint).await?;
+        if let (None, Some(id)) = (&saved, self.checkpoint) {
+            return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", self.name)));
+        }
+        let looking = Looking { live: self.checkpoint.is_none(), deep };
+        snapshot_of(&self.graph, &saver, saved, looking).await
+    }
+
+    /// All checkpoints, newest first.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or reading fails.
+    pub async fn history(&self) -> Result<Vec<StateSnapshot<S>>, Error> {
+        self.history_with(ListQuery::new()).await
+    }
+
+    /// The checkpoints that a query asks for, newest first.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or reading fails.
+    pub async fn history_with(&self, mut query: ListQuery) -> Result<Vec<StateSnapshot<S>>, Error> {
+        let saver = self.saver()?;
+        query.only = query.only.or(self.checkpoint);
+        let found = saver.checkpointer.list(&saver.thread, &saver.namespace, &query).await?;
+        let mut history = Vec::with_capacity(found.len());
+        for saved in found {
+            history.push(snapshot_of(&self.graph, &saver, Some(saved), Looking { live: false, deep: false }).await?);
+        }
+        Ok(history)
+    }
+
+    /// Changes the state; await it, after saying as which node if that is not clear.
+    pub fn update(&self, update: impl IntoOutcome<S>) -> Revise<S> {
+        Revise { thread: self.clone(), outcome: update.into_outcome().map_err(|e| e.to_string()), as_node: None }
+    }
+
+    /// Changes the state of this checkpoint and gives the thread at the result, to go on from there.
+    ///
+    /// # Errors
+    /// As an update.
+    pub async fn fork(&self, update: impl IntoOutcome<S>) -> Result<Thread<S>, Error> {
+        let at = self.update(update).await?;
+        Ok(self.at(at.id))
+    }
+
+    /// Copies this checkpoint (or the latest) beside itself; it becomes the latest.
+    ///
+    /// # Errors
+    /// If there is nothing to copy.
+    pub async fn copy(&self) -> Result<Thread<S>, Error> {
+        self.copy_with(Vec::new()).await
+    }
+
+    /// Copies a checkpoint and puts in updates as if these nodes had made them.
+    ///
+    /// # Errors
+    /// If there is nothing to copy, or an update does not fit.
+    pub async fn copy_with(&self, updates: Vec<(crate::Update<S>, String)>) -> Result<Thread<S>, Error> {
+        let updates = updates.into_iter().map(|(update, node)| Ok((node, outcome(update)?)));
+        let updates = updates.collect::<Result<Vec<_>, Error>>()?;
+        let at = self.revise(Revision::Copy(updates)).await?;
+        Ok(self.at(at.id))
+    }
+
+    /// Puts in an input without running it.
+    ///
+    /// # Errors
+    /// If there is no input.
+    pub async fn update_as_input<M>(&self, input: impl IntoInput<S, M>) -> Result<CheckpointRef, Error> {
+        self.revise(Revision::AsInput(input.into_input())).await
+    }
+
+    /// Drops what is left to do.
+    ///
+    /// # Errors
+    /// If saving fails.
+    pub async fn clear_tasks(&self) -> Result<CheckpointRef, Error> {
+        self.revise(Revision::End).await
+    }
+
+    /// Makes several steps of updates at once; those of one inner list count as one step.
+    ///
+    /// # Errors
+    /// If a list is empty, a node is unknown, or an update does not fit.
+    pub async fn bulk_update(&self, steps: Vec<Vec<(crate::Update<S>, Option<String>)>>) -> Result<CheckpointRef, Error> {
+        if steps.is_empty() || steps.iter().any(Vec::is_empty) {
+            return Err(Error::invalid("a bulk update needs at least one step, and every step at least one update"));
+        }
+        let mut at: Option<CheckpointRef> = None;
+        for step in steps {
+            let updates = step.into_iter().map(|(update, node)| Ok((node, outcome(update)?, None)));
+            let updates = updates.collect::<Result<Vec<_>, Error>>()?;
+            let thread = at.as_ref().map_or_else(|| self.clone(), |at| self.at(at.id));
+            at = Some(thread.revise(Revision::AsNodes(updates)).await?);
+        }
+        at.ok_or_else(|| Error::invalid("a bulk update needs at least one step"))
+    }
+
+    async fn revise(&self, revision: Revision<S>) -> Result<CheckpointRef, Error> {
+        let mut saver = self.saver()?;
+        let id = revise(&self.graph, &mut saver, self.checkpoint, revision).await?;
+        let parents = std::collections::BTreeMap::new();
+        Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace, id, parents })
+    }
+
+    /// Goes on: from the latest checkpoint with what is left to do, or again from this one.
+    pub fn resume(&self) -> Invoke<S> {
+        let run = self.graph.invoke(crate::invoke::GoOn).thread(self.name.to_string());
+        match self.checkpoint {
+            Some(id) => run.checkpoint(id),
+            None => run,
+        }
+    }
+
+    /// Forgets the thread.
+    ///
+    /// # Errors
+    /// If the graph has no checkpointer, or deleting fails.
+    pub async fn delete(&self) -> Result<(), Error> {
+        Ok(self.saver()?.checkpointer.delete_thread(&self.name).await?)
+    }
+}
+
+fn outcome<S: State>(update: crate::Update<S>) -> Result<Outcome<S>, Error> {
+    update.into_outcome().map_err(|e| Error::new(ErrorKind::InvalidUpdate, e.to_string()))
+}
+
+/// A change of a thread's state; await it.
+///
+/// ```
+/// # use superstep::{AgentState, AgentStateUpdate, CheckpointRef, Error, Message, Thread};
+/// # async fn f(thread: Thread<AgentState>) -> Result<CheckpointRef, Error> {
+/// thread.update(AgentStateUpdate { messages: Some(vec![Message::user("hi")]) }).as_node("chat").await
+/// # }
+/// ```
+#[must_use = "an update does nothing until it is awaited"]
+pub struct Revise<S: State> {
+    thread: Thread<S>,
+    outcome: Result<Outcome<S>, String>,
+    as_node: Option<String>,
+}
+
+impl<S: State> Revise<S> {
+    /// The node that the update is from: its edges decide what runs next.
+    pub fn as_node(mut self, node: impl Into<String>) -> Self {
+        self.as_node = Some(node.into());
+        self
+    }
+}
+
+impl<S: State> IntoFuture for Revise<S> {
+    type Output = Result<CheckpointRef, Error>;
+    type IntoFuture = std::pin::Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            if self.as_node.as_deref() == Some(END) {
+                let words = format!("`END` makes no updates; use `clear_tasks` to drop what is left to do ({:?})", Source::Update);
+                return Err(Error::new(ErrorKind::InvalidUpdate, words));
+            }
+            let outcome = self.outcome.map_err(|why| Error::new(ErrorKind::InvalidUpdate, why))?;
+            self.thread.revise(Revision::AsNodes(vec![(self.as_node, outcome, None)])).await
+        })
+    }
+}

@@ -1,0 +1,11 @@
+use superstep::State;
+
+#[derive(State, Clone)]
+#[state(update = A)]
+#[state(update = B)]
+struct Chat {
+    #[state(rename = "a", rename = "b")]
+    log: Vec<String>,
+}
+
+fn main() {}

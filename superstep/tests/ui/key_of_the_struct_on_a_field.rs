@@ -1,0 +1,9 @@
+use superstep::State;
+
+#[derive(State, Clone)]
+struct Chat {
+    #[state(update = ChatPatch)]
+    log: Vec<String>,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use superstep::Routes;
+
+#[derive(Routes)]
+struct Next {
+    way: u8,
+}
+
+fn main() {}

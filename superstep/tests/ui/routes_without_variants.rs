@@ -1,0 +1,6 @@
+use superstep::Routes;
+
+#[derive(Routes)]
+enum Next {}
+
+fn main() {}

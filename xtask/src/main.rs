@@ -1,0 +1,75 @@
+//! Tests, checks and comparisons of superstep: `cargo xtask COMMAND`.
+
+mod bench;
+mod callgrind;
+mod command;
+mod compare;
+mod conformance;
+mod difference;
+mod side;
+mod table;
+mod test;
+mod tree;
+mod workload;
+
+use std::process::ExitCode;
+
+/// What went wrong, in words for the person who typed the command.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+commands:
+  test                     the workspace's tests and doc tests, then the conformance scenarios
+  conformance [OPTIONS] [DIR...]
+                           compare the traces of every DIR/NAME.json with DIR/NAME.trace.json
+                           (default: conformance/scenarios and conformance/random)
+      --jobs N             scenarios at a time (default 4)
+      --checkpointer NAME  passed on to the runner
+  bench [--rounds N] [CASE...]
+                           superstep beside the floor, with the targets
+  compare [--rounds N] [CASE...]
+                           superstep beside the floor, LangGraph and every peer that builds
+  callgrind                instructions per step
+  tree                     limits on what superstep depends on
+
+CASE is one of w1 w2 w3 w4 w4one w5 w6mem w7 w8 w9 mem; every process runs N times (default 3)";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    match run(&command, &arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &str, arguments: &[String]) -> Result<()> {
+    match command {
+        "test" => no_arguments(command, arguments).and_then(|()| test::run()),
+        "conformance" => conformance::run(&conformance::Options::parse(arguments)?),
+        "bench" => bench::run(&bench::Options::parse(arguments)?),
+        "compare" => compare::run(&bench::Options::parse(arguments)?),
+        "callgrind" => no_arguments(command, arguments).and_then(|()| callgrind::run()),
+        "tree" => no_arguments(command, arguments).and_then(|()| tree::run()),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        "" => Err(USAGE.into()),
+        other => Err(format!("no command `{other}`\n\n{USAGE}").into()),
+    }
+}
+
+fn no_arguments(command: &str, arguments: &[String]) -> Result<()> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(argument) => Err(format!("`{command}` takes no argument `{argument}`\n\n{USAGE}").into()),
+    }
+}
