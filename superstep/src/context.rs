@@ -19,7 +19,7 @@ use crate::checkpoint::{Checkpointer, Durability};
 use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, TaskId, interrupt_id};
-use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand};
+use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand, Why};
 use crate::store::Store;
 use crate::stream::Sink;
 
@@ -65,7 +65,6 @@ pub(crate) struct TaskContext {
     pub(crate) id: TaskId,
     /// `node:id` under the namespace of the graph.
     pub(crate) namespace: String,
-    pub(crate) checkpoint: CheckpointId,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) attempt: AtomicU32,
@@ -87,7 +86,7 @@ pub(crate) struct TaskContext {
 pub(crate) struct Answering {
     /// The answers it has, in order.
     pub(crate) resume: Vec<Value>,
-    asked: usize,
+    pub(crate) asked: usize,
     /// How many answers this attempt has used, if it used any.
     pub(crate) used: Option<usize>,
     /// The questions it waits for.
@@ -191,7 +190,6 @@ impl Context {
     /// # Errors
     /// [`Interrupted`] while there is no answer, or if the answer is not a `T`: pass it on with `?`.
     pub fn interrupt<T: DeserializeOwned>(&self, question: impl Serialize) -> Result<T, Interrupted> {
-        use crate::node::interrupt_why::Why;
         let question =
             serde_json::to_value(question).map_err(|e| Interrupted { why: Why::BadQuestion(e.to_string()) })?;
         self.task.touch();

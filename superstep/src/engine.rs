@@ -19,9 +19,9 @@ mod tasks;
 mod writes;
 
 pub(crate) use attempt::{AbortOnDrop, Pulse};
-pub(crate) use calls::CallHost;
+pub(crate) use calls::{CallFn, CallFuture, CallHost};
 pub(crate) use live::Bits;
-pub(crate) use inspect::snapshot_of;
+pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use revise::{Revision, revise};
 pub(crate) use run::{Ended, LoopConfig, Run, RunInput};
 pub(crate) use save::Saver;

@@ -10,7 +10,11 @@ mod subgraph;
 
 pub use build::{JoinSources, StateGraph};
 pub use compile::CompiledStateGraph;
+pub(crate) use build::{Persistence, Settings};
+pub(crate) use compile::{finish as finish_plan, node_plan};
+pub(crate) use path::PathFn;
 pub use diagnose::Diagnostic;
-pub use path::{IntoPath, IntoRoutes, Path, RouteMap, Routes};
+pub(crate) use path::Path;
+pub use path::{IntoPath, IntoRoutes, RouteMap, Routes};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
 pub use subgraph::{MappedGraph, Subgraph};

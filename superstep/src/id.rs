@@ -85,13 +85,13 @@ impl fmt::Display for Uuid {
 
 impl fmt::Display for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid(self.0).fmt(f)
+        fmt::Display::fmt(&Uuid(self.0), f)
     }
 }
 
 impl fmt::Debug for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid(self.0).fmt(f)
+        fmt::Display::fmt(&Uuid(self.0), f)
     }
 }
 
@@ -140,13 +140,13 @@ impl TaskId {
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid(self.0).fmt(f)
+        fmt::Display::fmt(&Uuid(self.0), f)
     }
 }
 
 impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Uuid(self.0).fmt(f)
+        fmt::Display::fmt(&Uuid(self.0), f)
     }
 }
 

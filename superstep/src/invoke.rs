@@ -168,6 +168,10 @@ impl<S: State> CompiledStateGraph<S> {
         Streaming(self.invoke(input))
     }
 
+    pub(crate) fn stream_raw(&self, input: RunInput<S>) -> Streaming<S> {
+        Streaming(self.invoke_raw(input))
+    }
+
     pub(crate) fn invoke_raw(&self, input: RunInput<S>) -> Invoke<S> {
         Invoke { graph: self.clone(), input, options: Options::default() }
     }

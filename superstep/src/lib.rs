@@ -63,7 +63,9 @@ mod blocking;
 mod draw;
 #[cfg(feature = "schema")]
 mod schema;
-mod private;
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use channel::{
@@ -115,5 +117,18 @@ pub use superstep_derive::{Routes, State};
 pub use thread::{Revise, Thread};
 pub use tokio_util::sync::CancellationToken;
 
+/// Keeps its body if superstep is built with feature `schema`.
+#[cfg(feature = "schema")]
 #[doc(hidden)]
-pub use private as __private;
+#[macro_export]
+macro_rules! __schema {
+    ($($body:tt)*) => { $($body)* };
+}
+
+/// Keeps its body if superstep is built with feature `schema`.
+#[cfg(not(feature = "schema"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __schema {
+    ($($body:tt)*) => {};
+}

@@ -22,10 +22,10 @@ pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent};
 pub use args::{Attempt, FromContext, FromInput, Narrow, Previous, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle, StreamWriter};
 pub use command::{Command, Goto, Payload, Send};
 pub(crate) use command::ParentCommand;
-pub use handler::{AgentMarker, GraphMarker, Handler, IntoNode, NodeMarker, ParallelMarker};
+pub(crate) use handler::{GraphMarker, NodeMarker};
+pub use handler::{Handler, IntoNode};
 pub use interrupt::{Interrupt, Interrupted, Resume};
-pub(crate) use interrupt as interrupt_why;
-pub(crate) use interrupt::Answers;
+pub(crate) use interrupt::{Answers, Why};
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 
@@ -61,13 +61,11 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
-    /// The type that a payload sent to it must decode to, for error messages.
-    pub(crate) wants: &'static str,
 }
 
 impl<S: State> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
-        Self { run: self.run.clone(), subgraph: self.subgraph.clone(), wants: self.wants }
+        Self { run: self.run.clone(), subgraph: self.subgraph.clone() }
     }
 }
 

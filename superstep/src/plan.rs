@@ -38,6 +38,8 @@ pub(crate) struct Plan<S: State> {
     /// Control channels that wait for the rest of the graph.
     pub(crate) deferred: Vec<usize>,
     pub(crate) untracked: Vec<usize>,
+    /// Fields that only nodes see which ask for them by name.
+    pub(crate) private: Vec<usize>,
     pub(crate) input: InputMode,
     pub(crate) output: Fields,
     /// What the `values` stream and snapshots show.

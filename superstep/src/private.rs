@@ -3,7 +3,7 @@
 use std::any::Any;
 
 pub use crate::error::InvalidUpdate;
-pub use crate::outcome::{IntoOutcome, OutcomeResult, update_outcome};
+pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
     Change, CodecError, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Message, MessageLike, Persist, Put,
     Scratch, State, Storable, Update,

@@ -145,6 +145,7 @@ impl<S: State> TaskSnapshot<S> {
 pub struct SubgraphState {
     pub(crate) namespace: String,
     pub(crate) snapshot: Option<Arc<dyn AnySnapshot>>,
+    pub(crate) thread: Arc<dyn Any + Send + Sync>,
 }
 
 pub(crate) trait AnySnapshot: Any + Send + Sync {
@@ -170,6 +171,11 @@ impl SubgraphState {
     /// The subgraph's snapshot, if it was asked for and its state is a `C`.
     pub fn snapshot<C: State>(&self) -> Option<&StateSnapshot<C>> {
         (**self.snapshot.as_ref()?).as_any().downcast_ref()
+    }
+
+    /// The subgraph's part of the thread, to look at it and change it, if its state is a `C`.
+    pub fn thread<C: State>(&self) -> Option<crate::Thread<C>> {
+        self.thread.downcast_ref::<crate::Thread<C>>().cloned()
     }
 
     fn to_json(&self) -> Value {

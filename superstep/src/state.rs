@@ -17,14 +17,17 @@ use crate::error::InvalidUpdate;
 
 pub use field::Field;
 pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
+pub(crate) use json::json_object;
 pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
 pub use update::{IntoUpdate, Put, Update};
+pub(crate) use update::replacing;
 pub use workflow::{
-    LastWriteWins, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow, WorkflowError,
+    LastWriteWins, LogEntry, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow, WorkflowError,
     WorkflowState,
 };
+pub(crate) use workflow::MergedState;
 
 /// The state of a graph: what its nodes read and write.
 ///
@@ -119,6 +122,13 @@ pub trait State: Clone + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// An update from something that was sent to a graph over this state.
+    #[doc(hidden)]
+    fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
+        let _ = payload;
+        None
+    }
+
     /// The ids of the messages that the state holds, for the `messages` stream.
     fn message_ids(&self) -> Vec<String> {
         Vec::new()
@@ -165,7 +175,8 @@ pub trait Persist: State {
     fn write_to_json(schema: &Self::Schema, write: &Self::Write) -> Result<serde_json::Value, CodecError> {
         let mut bytes = Vec::new();
         Self::encode_write(schema, write, &mut bytes)?;
-        decode(&bytes)
+        // What is never saved has no bytes.
+        if bytes.is_empty() { Ok(serde_json::Value::Null) } else { decode(&bytes) }
     }
 }
 

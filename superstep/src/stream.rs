@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::graph_output::Output;
 use crate::state::{Message, State};
 
+pub(crate) use event::{ShownInput, ShownWrites, write_json};
 pub use event::{CheckpointEvent, DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
 
 /// What a stream shows; several may be asked for at once.
@@ -151,6 +152,9 @@ impl<S: State> EventStream<S> {
         self.output.as_ref()
     }
 }
+
+/// The state is behind a box, never pinned in place.
+impl<S: State> Unpin for EventStream<S> {}
 
 impl<S: State> Stream for EventStream<S> {
     type Item = Result<Event<S>, Error>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::checkpoint::{Checkpointer, ListQuery, Source};
-use crate::engine::{Looking, Revision, RunInput, Saver, revise, snapshot_of};
+use crate::engine::{Looking, Revision, Saver, revise, snapshot_of};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::id::CheckpointId;
@@ -102,14 +102,11 @@ impl<S: State> CompiledStateGraph<S> {
     pub async fn bulk_update_state(
         &self,
         thread: impl Into<Arc<str>>,
-        steps: Vec<Vec<(Update2<S>, Option<String>)>>,
+        steps: Vec<Vec<(crate::Update<S>, Option<String>)>>,
     ) -> Result<CheckpointRef, Error> {
         self.thread(thread).bulk_update(steps).await
     }
 }
-
-/// An update in a bulk update.
-pub type Update2<S> = crate::Update<S>;
 
 impl<S: State> Thread<S> {
     /// Its name.

@@ -136,7 +136,7 @@ impl<S: State> Job<S> {
             }
             let (writes, end) = self.attempt(&mut context, pulse.as_ref(), failures + 1).await;
             let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
-            let policy = node.retry.iter().find(|p| (p.retry_on)(&error));
+            let policy = node.retry.iter().find(|p| !error.is_drained() && (p.retry_on)(&error));
             failures += 1;
             let Some(policy) = policy.filter(|p| failures < p.max_attempts) else {
                 return Finished { ix: self.ix, writes, end: End::Failed(error) };

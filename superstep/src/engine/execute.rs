@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, Watched, call_node, job_of, settle, with_answers};
 use super::run::{Ended, Run, StepSeed};
-use super::tasks::TaskPath;
 use super::writes::TaskWrites;
 use crate::checkpoint::Durability;
 use crate::context::Context;
@@ -111,6 +110,7 @@ impl<S: State> Run<S> {
         let future = {
             let _entered = span.enter();
             let input = self.take_state_input(node);
+            let (step, stop) = (self.step, self.stop);
             let mut make = || {
                 context.get_or_insert_with(|| {
                     let id = self.task_id(0);
@@ -118,7 +118,6 @@ impl<S: State> Run<S> {
                 });
                 context.clone().expect("the line above made it")
             };
-            let (step, stop) = (self.step, self.stop);
             call_node(&plan, Call { plan: &plan, node: node_ix, input: &input, step, stop, context: &mut make })
         };
         let result = Watched { future, span, cancel: None, token: &shared.cancel }.await;
@@ -312,6 +311,11 @@ impl<S: State> Run<S> {
         error: Error,
         trouble: &mut Trouble,
     ) -> Result<Option<usize>, Error> {
+        if error.is_drained() {
+            // A graph inside stopped as asked: the task has not failed, it has not finished.
+            trouble.failed.get_or_insert(error);
+            return Ok(None);
+        }
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
         writes.error = Some(error_text(&error).into());
@@ -352,11 +356,6 @@ impl<S: State> Run<S> {
             self.note_cancelled(*ix).await?;
         }
         Err(Error::cancelled())
-    }
-
-    /// Whether any task's handler is among the tasks.
-    pub(super) fn is_handler(&self, ix: usize) -> bool {
-        matches!(self.tasks[ix].path, TaskPath::Handler { .. })
     }
 }
 

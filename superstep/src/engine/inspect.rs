@@ -141,16 +141,13 @@ async fn subgraph_states<S: State>(
     let mut states = Vec::with_capacity(tasks.len());
     for task in tasks {
         let node = &graph.plan.nodes[task.node];
-        let Some(subgraph) = node.run.subgraph.clone().or_else(|| node.inside.clone()) else {
+        let Some(subgraph) = node.run.subgraph.clone() else {
             states.push(None);
             continue;
         };
         let namespace = tasks::task_namespace(&saver.namespace, &node.name, task.id.expect("ids were given above"));
-        let snapshot = match deep {
-            true => subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone()).await?,
-            false => None,
-        };
-        states.push(Some(SubgraphState { namespace, snapshot }));
+        let (snapshot, thread) = subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone(), deep).await?;
+        states.push(Some(SubgraphState { namespace, snapshot, thread }));
     }
     Ok(states)
 }

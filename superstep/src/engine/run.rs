@@ -50,6 +50,7 @@ pub(crate) enum RunInput<S: State> {
     Nothing,
     Writes(SmallVec<[Put<S::Write>; 1]>),
     Value(Value),
+    Unencodable(String),
     Command(Command<S>),
 }
 
@@ -160,7 +161,6 @@ impl StepSeed {
                 node: node.clone(),
                 id,
                 namespace,
-                checkpoint: self.checkpoint,
                 step: self.step,
                 stop: self.stop,
                 attempt: AtomicU32::new(1),
@@ -271,6 +271,10 @@ impl<S: State> Run<S> {
         } else if self.saver.is_some() {
             self.live.journal = Some(super::save::Journal::default());
         }
+        if matches!(self.plan.input, InputMode::Entry) {
+            let saved = self.plan.field_named("__previous__").and_then(|f| self.live.state.read(&self.plan.schema, f));
+            self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.graph.codec, &w));
+        }
         self.step = last_step + 1;
         self.stop = self.step + self.shared.recursion_limit as i64 + 1;
         Ok(())
@@ -329,6 +333,7 @@ impl<S: State> Run<S> {
             RunInput::Nothing => {}
             RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
             RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
+            RunInput::Unencodable(why) => return Err(Error::invalid(format!("the input cannot be encoded: {why}"))),
         }
         self.apply_null_writes(carried)?;
         let mut bound = None;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::live::Live;
+use super::live::{Live, Start};
 use super::writes::TaskWrites;
-use crate::context::Context;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::{NodeError, TaskInput, TimeoutPolicy};
+use crate::node::{NodeError, Payload, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
 use crate::state::State;
 
@@ -19,7 +18,6 @@ pub(crate) struct Task<S: State> {
     /// Overrides the node's timeout.
     pub(crate) timeout: Option<TimeoutPolicy>,
     pub(crate) id: Option<TaskId>,
-    pub(crate) context: Option<Context>,
     pub(crate) writes: TaskWrites<S>,
     pub(crate) failure: Option<NodeError>,
     /// The task is not to be run: it has its writes from before.
@@ -45,7 +43,6 @@ impl<S: State> Task<S> {
             input,
             timeout: None,
             id: None,
-            context: None,
             writes: TaskWrites::default(),
             failure: None,
             skip: false,
@@ -66,7 +63,13 @@ pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Opti
             _ => tracing::warn!(node = &*send.node, "a send to an unknown node is passed over"),
         }
     }
-    let pull = |node: usize| Task::new(node, TaskPath::Pull, Some(TaskInput::State(live.state.clone())));
+    let pull = |node: usize| {
+        let input = match &live.start {
+            Some(Start::Value(value)) if plan.nodes[node].returns => TaskInput::Sent(Payload::new(value.clone())),
+            _ => TaskInput::State(live.state.clone()),
+        };
+        Task::new(node, TaskPath::Pull, Some(input))
+    };
     match updated {
         Some(updated) if !updated.is_empty() => {
             let mut nodes: Vec<usize> = updated.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();

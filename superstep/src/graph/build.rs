@@ -68,6 +68,25 @@ pub(crate) struct Settings<S: State> {
     pub(crate) debug: bool,
 }
 
+impl<S: State> Settings<S> {
+    pub(crate) fn named(name: String) -> Self {
+        Self {
+            name,
+            checkpointer: Persistence::Inherit,
+            codec: None,
+            store: None,
+            cache: None,
+            stop_before: Vec::new(),
+            stop_after: Vec::new(),
+            input: None,
+            output: None,
+            hidden: Vec::new(),
+            step_timeout: None,
+            debug: false,
+        }
+    }
+}
+
 /// Where a graph keeps its checkpoints.
 #[derive(Clone, Default)]
 pub(crate) enum Persistence {
@@ -106,7 +125,9 @@ impl StateGraph<JsonState> {
     /// An empty graph over a state whose fields are given here.
     pub fn dynamic(fields: JsonFields) -> Self {
         let clashes = fields.clashes.clone();
-        Self::with_schema(fields, clashes)
+        let mut graph = Self::with_schema(fields, clashes);
+        graph.settings.codec = Some(Codec::of());
+        graph
     }
 }
 
@@ -120,20 +141,7 @@ impl<S: State> StateGraph<S> {
             joins: Vec::new(),
             branches: Vec::new(),
             defaults: NodeDefaults::new(),
-            settings: Settings {
-                name: "graph".to_owned(),
-                checkpointer: Persistence::Inherit,
-                codec: None,
-                store: None,
-                cache: None,
-                stop_before: Vec::new(),
-                stop_after: Vec::new(),
-                input: None,
-                output: None,
-                hidden: Vec::new(),
-                step_timeout: None,
-                debug: false,
-            },
+            settings: Settings::named("graph".to_owned()),
         }
     }
 
@@ -343,6 +351,12 @@ impl<S: State> StateGraph<S> {
     /// The fields that a result shows, and that a parent graph gets.
     pub fn output<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
         self.settings.output = Some(fields.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them.
+    pub fn private<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
+        self.settings.hidden.extend(fields.into_iter().map(Into::into));
         self
     }
 

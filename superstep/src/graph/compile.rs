@@ -477,6 +477,7 @@ pub(crate) fn finish<S: State>(
         initial: of_kind(&FieldKind::starts_available),
         deferred: (0..control.len()).filter(|c| deferred(&control[*c])).collect(),
         untracked: of_kind(&|k| k == FieldKind::Untracked),
+        private: hidden.clone(),
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
         output: Fields::Many(places(&settings.output).unwrap_or(state_fields)),
         shown: Fields::Many(visible),

@@ -150,7 +150,9 @@ impl<'a> Map<'a> {
                     next.insert(to.as_str());
                 }
             }
-            next.iter().for_each(|n| drop(steps.entry(n).or_default().insert(step)));
+            for node in &next {
+                steps.entry(node).or_default().insert(step);
+            }
             wave = next;
         }
         steps

@@ -15,8 +15,7 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::Output;
 use crate::invoke::IntoInput;
-use crate::node::interrupt_why::Why;
-use crate::node::{BoxedNode, Call, GraphMarker, IntoNode, Interrupted, NodeFuture, Outcome, TaskInput};
+use crate::node::{BoxedNode, Call, GraphMarker, IntoNode, Interrupted, NodeFuture, Outcome, TaskInput, Why};
 use crate::snapshot::AnySnapshot;
 use crate::state::{IntoUpdate, Persist, Put, State, Update};
 use crate::thread::Thread;
@@ -73,6 +72,14 @@ impl<S: State> CompiledStateGraph<S> {
                 parts.collect::<Vec<_>>().join("|")
             }
             _ => namespace.to_owned(),
+        }
+    }
+
+    /// The graph as others see it; one that saves nothing has nothing to show.
+    fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
+        match self.persistence {
+            Persistence::Never => None,
+            _ => Some(Arc::new(self)),
         }
     }
 
@@ -182,7 +189,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: Some(Arc::new(graph)) }
+        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
     }
 }
 
@@ -297,6 +304,6 @@ where
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: Some(Arc::new(graph)) }
+        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::{Agent, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Next, Node, NodeFuture, Outcome};
 use crate::error::BoxError;
-use crate::graph::CompiledStateGraph;
-use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, Persist, State, Workflow, WorkflowState};
+use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, Workflow, WorkflowState};
 
 /// An async function that can be a node of a graph over `S`. You rarely name it.
 ///
@@ -121,14 +120,10 @@ where
     let run = move |call: Call<'_, S>| match S::from_input(&call) {
         Err(error) => refused(error),
         Ok(state) => {
-            let present = call.plan.nodes[call.node].name.clone();
-            let before = state.clone();
             let future = run(state);
             Box::pin(async move {
-                let _ = present;
                 let (state, next) = future.await?;
-                let puts = crate::state::replacing(&before, state);
-                Ok(Outcome { puts, next: Some(next), ..Outcome::none() })
+                Ok(Outcome { puts: crate::state::replacing(&state), next: Some(next), ..Outcome::none() })
             }) as NodeFuture<S>
         }
     };
@@ -172,15 +167,5 @@ where
             async move { Ok::<_, BoxError>(MergedState(node.run(state.0.clone()).await?).into_update()) }
         };
         run.into_node()
-    }
-}
-
-impl<S: State, C: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<C>
-where
-    CompiledStateGraph<C>: crate::graph::SharesState<S, C>,
-{
-    #[allow(private_interfaces)]
-    fn into_node(self) -> BoxedNode<S> {
-        crate::graph::SharesState::into_shared_node(self)
     }
 }

@@ -265,6 +265,7 @@ pub struct NodeOptions<S: State> {
     pub(crate) destinations: Option<Vec<(String, Option<String>)>>,
     pub(crate) fields: Option<Vec<String>>,
     pub(crate) blocking: bool,
+    pub(crate) writes: Option<Vec<String>>,
 }
 
 impl<S: State> Default for NodeOptions<S> {
@@ -286,6 +287,7 @@ impl<S: State> NodeOptions<S> {
             destinations: None,
             fields: None,
             blocking: false,
+            writes: None,
         }
     }
 
@@ -340,6 +342,12 @@ impl<S: State> NodeOptions<S> {
     /// The fields that the node reads; the others are hidden from a dynamic node.
     pub fn fields<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
         self.fields = Some(fields.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The fields that the node writes: for checking that no two nodes of a step write one last-value field.
+    pub fn writes<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
+        self.writes = Some(fields.into_iter().map(Into::into).collect());
         self
     }
 

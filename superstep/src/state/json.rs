@@ -280,6 +280,13 @@ impl State for JsonState {
         listed.iter().filter(|v| is_message(v)).filter_map(|v| message_from_json(v).ok()).collect()
     }
 
+    fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
+        match payload.to_json() {
+            Ok(value @ Value::Object(_)) => Some(value.into_update()),
+            _ => None,
+        }
+    }
+
     fn message_ids(&self) -> Vec<String> {
         let values = self.channels.iter().filter_map(|c| c.get());
         let listed = values.flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
@@ -544,7 +551,24 @@ fn calls_from_json(calls: Option<&Value>) -> Vec<super::ToolCall> {
         .collect()
 }
 
-/// The readable fields of a state as an object.
-pub(crate) fn object_of(state: &JsonState, schema: &JsonFields, fields: impl Iterator<Item = usize>) -> Map<String, Value> {
-    fields.filter_map(|ix| Some((schema.specs[ix].name().to_owned(), state.at(ix)?.clone()))).collect()
+/// The fields that a node reads as an object, computed values included.
+pub(crate) fn json_object(
+    plan: &crate::plan::Plan<JsonState>,
+    state: &JsonState,
+    reads: Option<&[usize]>,
+    steps: Option<(i64, i64)>,
+) -> Value {
+    let mut map = Map::new();
+    for (ix, spec) in plan.schema.specs.iter().enumerate() {
+        if reads.is_some_and(|list| !list.contains(&ix)) || (reads.is_none() && plan.private.contains(&ix)) {
+            continue;
+        }
+        let value = match (spec.kind, steps) {
+            (FieldKind::IsLastStep, Some((step, stop))) => Some(json!(step == stop - 1)),
+            (FieldKind::RemainingSteps, Some((step, stop))) => Some(json!(stop - step)),
+            _ => state.at(ix).cloned(),
+        };
+        map.extend(value.map(|v| (spec.name().to_owned(), v)));
+    }
+    Value::Object(map)
 }

@@ -174,3 +174,14 @@ pub(crate) fn whole<S: State>(state: &S, schema: &S::Schema) -> Update<S> {
     let fields = 0..S::fields(schema).len();
     Update { puts: fields.filter_map(|ix| state.read(schema, ix)).map(Put::merge).collect() }
 }
+
+/// A whole state as writes that replace what was there.
+pub(crate) fn replacing<S: State<Schema = ()>>(state: &S) -> SmallVec<[Put<S::Write>; 1]> {
+    let fields = S::fields(&()).iter().enumerate();
+    let puts = fields.filter_map(|(ix, spec)| {
+        let write = state.read(&(), ix)?;
+        let merges = spec.kind.starts_available() || spec.kind == super::FieldKind::TopicAccumulate;
+        Some(if merges { Put::overwrite(write) } else { Put::merge(write) })
+    });
+    puts.collect()
+}

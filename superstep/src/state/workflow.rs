@@ -162,6 +162,7 @@ impl<W> Workflow<W>
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
+    W::Checkpoint: Sync + 'static,
 {
     /// An update made of mutations.
     pub fn mutate(mutations: impl IntoIterator<Item = W::Mutation>) -> Update<Self> {

@@ -1,0 +1,5 @@
+//! The tests of superstep, through its public API.
+
+mod cache;
+mod draw;
+mod store;
