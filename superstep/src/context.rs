@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -350,7 +350,7 @@ impl fmt::Debug for Context {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct RunControl {
-    reason: Arc<Mutex<Option<String>>>,
+    drain: Arc<OnceLock<String>>,
 }
 
 impl RunControl {
@@ -361,12 +361,12 @@ impl RunControl {
 
     /// Lets the step that runs now finish and be saved, and starts no other.
     pub fn request_drain(&self, reason: impl Into<String>) {
-        lock(&self.reason).get_or_insert_with(|| reason.into());
+        self.drain.get_or_init(|| reason.into());
     }
 
     /// Why the run was asked to stop, if it was.
     pub fn drain_reason(&self) -> Option<String> {
-        lock(&self.reason).clone()
+        self.drain.get().cloned()
     }
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct Plan<S: State> {
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,
+    /// The names of fields and control channels, to share with records.
+    pub(crate) field_names: Vec<Arc<str>>,
+    pub(crate) control_names: Vec<Arc<str>>,
     /// For every channel, control and field, the nodes that it triggers.
     pub(crate) triggered: Vec<Vec<usize>>,
     /// Where each node's triggers start in the table of seen versions.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use superstep::{
-    CompiledStateGraph, END, MemorySaver, Message, MessageKind, START, Send, Sent, State, StateGraph, StreamMode,
-    ToolCall,
+    CompiledStateGraph, END, MemorySaver, Message, MessageKind, START, Send, Sent, State, StateGraph, Mode,
+    ToolCall, Context, BoxError,
 };
 use tokio::task::JoinSet;
-use tokio_stream::StreamExt;
 
 /// Never reached: the loops end by their own condition.
 const NO_LIMIT: usize = 1_000_000_000;
@@ -86,7 +85,7 @@ pub async fn run_loop(app: &CompiledStateGraph<Count>, n: usize) {
 /// Streams the updates of the loop; gives the time to the first event.
 pub async fn run_stream(app: &CompiledStateGraph<Count>, n: usize) -> Duration {
     let start = Instant::now();
-    let mut events = app.stream(Count::default()).modes([StreamMode::Updates]).recursion_limit(NO_LIMIT).start();
+    let mut events = app.stream(Count::default()).modes([Mode::Updates]).recursion_limit(NO_LIMIT).start();
     let (mut first, mut seen) = (Duration::ZERO, 0);
     while let Some(event) = events.next().await {
         event.unwrap();
@@ -237,10 +236,16 @@ pub fn subgraph_fan(n: usize) -> CompiledStateGraph<Fan> {
         .unwrap();
     let n = n as i64;
     StateGraph::<Fan>::new()
-        .add_node("sub", part)
+        .add_node("sub", move |Sent(i): Sent<i64>, cx: Context| {
+            let part = part.clone();
+            async move {
+                let out = cx.invoke(&part, Part { i, items: vec![] }).await?;
+                Ok::<_, BoxError>(Fan::update().items(out.items.clone()))
+            }
+        })
         .add_node("join", |s: Arc<Fan>| async move { Fan::update().total(s.items.len() as i64) })
         .add_conditional_edges(START, move |_: &Fan| -> Vec<Send> {
-            (0..n).map(|i| Send::new("sub", Part { i, items: vec![] })).collect()
+            (0..n).map(|i| Send::new("sub", i)).collect()
         })
         .add_edge("sub", "join")
         .add_edge("join", END)

@@ -37,7 +37,7 @@ macro_rules! wide {
             /// Only `f0` changes.
             fn one_field_graph() -> CompiledStateGraph<Self> {
                 Self::ticking(vec!["w0"])
-                    .add_node("w0", |s: Arc<Self>| async move { Self::update().f0(s.f0 + 1) })
+                    .add_node("w0", |s: Arc<Self>| async move { superstep::Update::new().set(Self::F0, s.f0 + 1) })
                     .add_edge("w0", "tick")
                     .compile()
                     .unwrap()

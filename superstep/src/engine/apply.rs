@@ -166,13 +166,16 @@ impl<S: State> Step<'_, S> {
         }
         let (mut sends, mut puts) = (Vec::new(), Puts::<S>::new());
         for applied in batch {
-            let TaskWrites { puts: written, encoded, signals, sends: sent, .. } = applied.writes;
-            for (channel, member) in signals {
+            let mut writes = applied.writes;
+            for (channel, member) in std::mem::take(&mut writes.signals) {
                 self.signal(channel, member);
             }
-            sends.extend(sent);
-            let mut encoded = encoded.into_iter();
-            for put in written {
+            let mut encoded = Vec::new().into_iter();
+            if let Some(rest) = writes.take_rest() {
+                sends.extend(rest.sends);
+                encoded = rest.encoded.into_iter();
+            }
+            for put in writes.puts {
                 let bytes = encoded.next();
                 match S::field_of(&self.plan.schema, &put.write) {
                     Some(field) if !self.plan.kind(field).is_managed() => puts.push((field, put, bytes)),
@@ -365,7 +368,7 @@ pub(crate) fn put_early<S: State>(
 ) -> Result<Vec<usize>, InvalidUpdate> {
     let mut step = Step { version: live.max_version + 1, updated: Vec::new(), plan, live, ends: false };
     let mut puts = Puts::<S>::new();
-    let mut encoded = std::mem::take(&mut writes.encoded).into_iter();
+    let mut encoded = writes.rest().map(|r| r.encoded.clone()).unwrap_or_default().into_iter();
     for put in std::mem::take(&mut writes.puts) {
         let bytes = encoded.next();
         if let Some(field) = S::field_of(&plan.schema, &put.write).filter(|f| !plan.kind(*f).is_managed()) {

@@ -223,7 +223,9 @@ pub(crate) fn local_state<S: State>(plan: &Plan<S>, state: &Arc<S>, puts: &[Put<
 pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<&Context>) -> TaskWrites<S> {
     if let Some(cx) = context {
         let answers = lock(&cx.task.answers);
-        writes.resume = answers.used.map(|used| answers.resume[..used].to_vec());
+        if let Some(used) = answers.used {
+            writes.rest_mut().resume = Some(answers.resume[..used].to_vec());
+        }
     }
     writes
 }
@@ -427,7 +429,7 @@ impl<S: State> Plan<S> {
 
     fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
         match goto {
-            Goto::Send(send) => writes.sends.push(send),
+            Goto::Send(send) => writes.rest_mut().sends.push(send),
             Goto::Node(name) if name == END => {}
             Goto::Node(name) => match self.node(&name).and_then(|n| self.wakes(n)) {
                 Some(channel) => writes.signals.push((channel, 0)),

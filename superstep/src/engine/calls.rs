@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::run::{Run, StepSeed};
 use super::save::Saver;
-use super::writes::TaskWrites;
+use super::writes::{Rest, TaskWrites};
 use crate::cache::CacheKey;
 use crate::checkpoint::{Codec, Durability};
 use crate::context::{Context, lock};
@@ -139,18 +139,18 @@ impl<S: State> CallDesk<S> {
             input: ShownInput::Value(input.clone()),
         };
         self.show(&caller, Mode::Tasks, || EventData::TaskStart(start())).await;
-        if let Some((_, known)) = self.known.iter().find(|(t, w)| *t == id && w.returned.is_some()) {
-            return Ok(known.returned.clone().unwrap_or_default());
+        if let Some((_, known)) = self.known.iter().find(|(t, w)| *t == id && w.returned().is_some()) {
+            return Ok(known.returned().cloned().unwrap_or_default());
         }
-        if let Some((_, known)) = lock(&self.done).iter().find(|(t, w)| *t == id && w.returned.is_some()) {
-            return Ok(known.returned.clone().unwrap_or_default());
+        if let Some((_, known)) = lock(&self.done).iter().find(|(t, w)| *t == id && w.returned().is_some()) {
+            return Ok(known.returned().cloned().unwrap_or_default());
         }
         let key = options.cache.is_some().then(|| cache_key(&name, &input));
         if let (Some(key), Some(cache)) = (&key, &caller.task.run.cache) {
             if let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten() {
                 let value: Value = crate::state::decode(&bytes)?;
                 self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), true).await;
-                self.save(id, TaskWrites { returned: Some(value.clone()), ..TaskWrites::default() }).await?;
+                self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), ..Rest::default() })).await?;
                 return Ok(value);
             }
         }
@@ -164,7 +164,7 @@ impl<S: State> CallDesk<S> {
         };
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
-            let asked = TaskWrites { interrupts: Some(open.clone()), resume: used, ..TaskWrites::default() };
+            let asked = TaskWrites::only(Rest { interrupts: Some(open.clone()), resume: used, ..Rest::default() });
             self.show_end(&caller, &name, id, None, None, open.clone(), false).await;
             self.save(id, asked).await?;
             lock(&caller.task.answers).open = Some(open);
@@ -173,7 +173,7 @@ impl<S: State> CallDesk<S> {
         match result {
             Ok(value) => {
                 self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), false).await;
-                self.save(id, TaskWrites { returned: Some(value.clone()), resume: used, ..TaskWrites::default() }).await?;
+                self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), resume: used, ..Rest::default() })).await?;
                 if let (Some(key), Some(cache)) = (key, &caller.task.run.cache) {
                     let ttl = options.cache.flatten();
                     cache.set(vec![(key, crate::state::encode(&value)?, ttl)]).await?;
@@ -183,7 +183,7 @@ impl<S: State> CallDesk<S> {
             Err(error) => {
                 let text = error.to_string();
                 self.show_end(&caller, &name, id, None, Some(text.clone()), Vec::new(), false).await;
-                self.save(id, TaskWrites { error: Some(text.into()), resume: used, ..TaskWrites::default() }).await?;
+                self.save(id, TaskWrites::only(Rest { error: Some(text.into()), resume: used, ..Rest::default() })).await?;
                 Err(error)
             }
         }

@@ -50,15 +50,20 @@ impl<S: State> Run<S> {
     }
 
     /// The state as it is now.
-    pub(super) async fn show_values(&mut self, _changed: bool, interrupts: &[Interrupt]) {
+    pub(super) async fn show_values(&mut self, interrupts: &[Interrupt]) {
+        self.note_shown(interrupts);
+        if self.wants(Mode::Values) {
+            self.send(Mode::Values, EventData::Values(self.values(interrupts.to_vec()))).await;
+        }
+    }
+
+    /// Remembers that the state was given out, and how it was if it may be otherwise by the end.
+    pub(super) fn note_shown(&mut self, interrupts: &[Interrupt]) {
         self.shown = true;
         if !self.plan.transient.is_empty() || !self.plan.custom.is_empty() || !interrupts.is_empty() {
             self.last_shown = Some(self.values(interrupts.to_vec()));
-        } else if self.last_shown.is_some() {
+        } else {
             self.last_shown = None;
-        }
-        if self.wants(Mode::Values) {
-            self.send(Mode::Values, EventData::Values(self.values(interrupts.to_vec()))).await;
         }
     }
 
@@ -143,8 +148,11 @@ impl<S: State> Run<S> {
 
     fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites<S> {
         let writes = &self.tasks[ix].writes;
-        let puts: Vec<Put<S::Write>> = if writes.puts.is_empty() { writes.kept.clone() } else { writes.puts.to_vec() };
-        ShownWrites { puts, fields, returned: writes.returned.clone(), plan: self.plan.clone(), codec: self.graph.codec }
+        let puts: Vec<Put<S::Write>> = match writes.rest() {
+            Some(rest) if writes.puts.is_empty() => rest.kept.clone(),
+            _ => writes.puts.to_vec(),
+        };
+        ShownWrites { puts, fields, returned: writes.returned().cloned(), plan: self.plan.clone(), codec: self.graph.codec }
     }
 
     /// What a task wrote, asked or failed with; `known` if it did not run for it now.
@@ -154,16 +162,16 @@ impl<S: State> Run<S> {
             return;
         }
         let name = node.name.to_string();
-        let asked = self.tasks[ix].writes.interrupts.clone();
+        let asked = self.tasks[ix].writes.interrupts().cloned();
         if let Some(interrupts) = &asked {
             if self.wants(Mode::Updates) {
                 self.send(Mode::Updates, EventData::Interrupts(interrupts.clone())).await;
             }
-            self.show_values(false, interrupts).await;
+            self.show_values(interrupts).await;
         } else {
             let writes = &self.tasks[ix].writes;
             // A task that failed before it wrote anything has no update to show.
-            let nothing_but_error = writes.error.is_some() && !writes.has_output() && writes.kept.is_empty() && writes.resume.is_none();
+            let nothing_but_error = writes.error().is_some() && !writes.has_output() && writes.resume().is_none();
             if !nothing_but_error {
                 self.show_messages(ix, known).await;
                 if self.wants(Mode::Updates) {
@@ -177,7 +185,7 @@ impl<S: State> Run<S> {
             let end = TaskEnd {
                 id,
                 name,
-                error: self.tasks[ix].writes.error.as_deref().map(str::to_owned),
+                error: self.tasks[ix].writes.error().map(|e| e.to_string()),
                 interrupts: asked.unwrap_or_default(),
                 writes: self.shown_writes(ix, self.plan.shown.clone()),
             };
@@ -204,12 +212,11 @@ impl<S: State> Run<S> {
 
     /// The last things shown by a run that pauses: what finished beside the question, and the stop itself.
     pub(super) async fn show_pause(&mut self, interrupts: &[Interrupt]) -> Result<(), Error> {
-        let wrote = !self.pending.is_empty() && self.tasks.iter().any(|t| t.writes.is_finished());
-        if wrote {
+        if self.tasks.iter().any(|t| t.writes.is_finished()) {
             let written = self.wrote_output();
             let updated = self.apply_tasks()?;
             if written && self.touches_output(&updated) {
-                self.show_values(true, &[]).await;
+                self.show_values(&[]).await;
             }
         }
         if interrupts.is_empty() && self.wants(Mode::Updates) {

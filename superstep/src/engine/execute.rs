@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, Watched, call_node, job_of, settle, with_answers};
 use super::run::{Ended, Run, StepSeed};
-use super::writes::TaskWrites;
+use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
@@ -187,7 +187,7 @@ impl<S: State> Run<S> {
             writes.encode(&self.plan, saver.codec)?;
         }
         if self.sink().is_some() {
-            writes.kept = writes.puts.to_vec();
+            writes.rest_mut().kept = writes.puts.to_vec();
         }
         Ok(())
     }
@@ -285,14 +285,16 @@ impl<S: State> Run<S> {
                 }
                 self.tasks[ix].writes = writes;
                 self.finish_task(ix).await?;
-                self.fill_cache(ix).await?;
+                if self.plan.nodes[self.tasks[ix].node].cache.is_some() {
+                    self.fill_cache(ix).await?;
+                }
             }
             End::Interrupted(interrupts) => {
                 trouble.interrupted = true;
                 if !interrupts.is_empty() {
                     trouble.interrupts.extend(interrupts.iter().cloned());
-                    let asked = TaskWrites { interrupts: Some(interrupts), resume: writes.resume, ..TaskWrites::default() };
-                    self.tasks[ix].writes = asked;
+                    let resume = writes.take_rest().and_then(|r| r.resume);
+                    self.tasks[ix].writes = TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
                     self.finish_task(ix).await?;
                     self.tasks[ix].writes = TaskWrites::default();
                 }
@@ -318,22 +320,27 @@ impl<S: State> Run<S> {
         }
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
-        writes.error = Some(error_text(&error).into());
-        writes.handled = handled;
+        writes.rest_mut().error = Some(error_text(&error).into());
+        writes.rest_mut().handled = handled;
         self.tasks[ix].writes = writes;
         self.finish_task(ix).await?;
         if !handled {
             trouble.failed.get_or_insert(error);
             return Ok(None);
         }
-        let failed = &mut self.tasks[ix].writes;
-        *failed = TaskWrites { error: failed.error.take(), handled: true, ..TaskWrites::default() };
-        let message = failed.error.clone().unwrap_or_default();
+        let message = self.tasks[ix].writes.error().cloned().unwrap_or_default();
+        self.tasks[ix].writes = TaskWrites::only(Rest { error: Some(message.clone()), handled: true, ..Rest::default() });
         let failure = NodeError { node: name, message, error: Some(Arc::new(error)) };
         Ok(self.add_handler(ix, failure))
     }
 
     async fn finish_task(&mut self, ix: usize) -> Result<(), Error> {
+        if self.saver.is_none() && !self.is_watched() {
+            if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
+                self.note_shown(&interrupts);
+            }
+            return Ok(());
+        }
         if self.shared.durability == Durability::Async {
             self.show_writes(ix, false).await;
             self.save_writes(ix).await
@@ -347,7 +354,7 @@ impl<S: State> Run<S> {
 
     /// A task that was stopped because another failed, or because the run was cancelled.
     async fn note_cancelled(&mut self, ix: usize) -> Result<(), Error> {
-        self.tasks[ix].writes = TaskWrites { error: Some("cancelled".into()), ..TaskWrites::default() };
+        self.tasks[ix].writes = TaskWrites::only(Rest { error: Some("cancelled".into()), ..Rest::default() });
         self.finish_task(ix).await
     }
 

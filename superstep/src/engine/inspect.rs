@@ -31,18 +31,18 @@ pub(super) fn task_snapshot<S: State>(
     let interrupts = match known {
         None => Vec::new(),
         Some(k) if live => k.open_questions().to_vec(),
-        Some(k) => k.interrupts.clone().unwrap_or_default(),
+        Some(k) => k.interrupts().cloned().unwrap_or_default(),
     };
     TaskSnapshot {
         id: task.id.unwrap_or(crate::TaskId(0)),
         name: plan.nodes[task.node].name.to_string(),
-        error: known.and_then(|k| k.error.as_deref().map(str::to_owned)),
+        error: known.and_then(|k| k.error().map(|e| e.to_string())),
         interrupts,
         state,
         result: finished.map(|k| ShownWrites {
             puts: k.puts.to_vec(),
             fields: fields.clone(),
-            returned: k.returned.clone(),
+            returned: k.returned().cloned(),
             plan: plan.clone(),
             codec,
         }),

@@ -157,7 +157,7 @@ impl<'a, S: State> Reviser<'a, S> {
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
         let start = match (input, &self.plan.input) {
             (RunInput::Writes(puts), InputMode::Fields(_)) => {
-                batch.push(Applied::by_caller(TaskWrites { puts, ..TaskWrites::default() }));
+                batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
                 None
             }
             (RunInput::Writes(puts), _) => Some(Start::Writes { puts: puts.into_vec(), goto: Vec::new() }),
@@ -206,7 +206,8 @@ impl<'a, S: State> Reviser<'a, S> {
                     let record = shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}"))?;
                     self.saver.put_writes(base, record).await?;
                 }
-                writes.encoded = shown.encoded;
+                shown.done = writes.done;
+                writes = shown;
             }
             batch.push(Applied { woken: None, ends_step: true, writes });
         }

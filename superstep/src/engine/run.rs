@@ -313,7 +313,7 @@ impl<S: State> Run<S> {
         self.replaying = time_travel || self.superseded;
         if time_travel {
             self.pending.null_resume = None;
-            self.pending.tasks.iter_mut().for_each(|(_, w)| w.resume = None);
+            self.pending.tasks.iter_mut().for_each(|(_, w)| w.rest_mut().resume = None);
         }
         let old_branch = matches!(self.source, Some(Source::Update | Source::Fork));
         let forks = resuming && time_travel && (!old_branch || self.superseded);
@@ -341,10 +341,10 @@ impl<S: State> Run<S> {
             self.live.stop_seen = self.live.max_version;
             if forks {
                 bound = old_branch.then_some(self.previous).flatten();
-                self.pending.tasks.iter_mut().for_each(|(_, w)| w.interrupts = None);
+                self.pending.tasks.iter_mut().for_each(|(_, w)| w.rest_mut().interrupts = None);
                 self.put_checkpoint(Source::Fork).await?;
             }
-            self.show_values(true, &[]).await;
+            self.show_values(&[]).await;
         } else if let Some((puts, goto)) = fresh {
             let start = Start::Writes { puts, goto };
             self.take_input(start).await?;
@@ -358,7 +358,7 @@ impl<S: State> Run<S> {
     async fn begin_with_value(&mut self, value: Value, resuming: bool) -> Result<(), Error> {
         if resuming {
             self.live.stop_seen = self.live.max_version;
-            self.show_values(true, &[]).await;
+            self.show_values(&[]).await;
         } else {
             self.take_input(Start::Value(value)).await?;
         }
@@ -392,7 +392,7 @@ impl<S: State> Run<S> {
         if command.parent.is_some() {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
         }
-        let mut writes = TaskWrites { puts: command.update.puts, ..TaskWrites::default() };
+        let mut writes = TaskWrites::of_puts(command.update.puts);
         for put in &mut writes.puts {
             S::prepare(&self.plan.schema, &mut put.write);
         }
@@ -430,9 +430,9 @@ impl<S: State> Run<S> {
             self.pending.null_resume = resume;
             let null = &mut self.pending.null;
             null.puts.extend(writes.puts.iter().cloned());
-            null.encoded.clear();
             null.signals.extend(writes.signals.iter().copied());
-            null.sends.extend(writes.sends.iter().cloned());
+            null.rest_mut().encoded.clear();
+            null.rest_mut().sends.extend(writes.sends().iter().cloned());
             self.save_null_writes().await?;
         }
         Ok((writes, goto))
@@ -440,7 +440,7 @@ impl<S: State> Run<S> {
 
     fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
         match to {
-            Goto::Send(send) => writes.sends.push(send.clone()),
+            Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
             Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.wakes(n)) {
                 Some(channel) => writes.signals.push((channel, 0)),
                 None => {
@@ -458,7 +458,7 @@ impl<S: State> Run<S> {
         if self.superseded {
             return Ok(());
         }
-        let asked = |id: &String| self.pending.tasks.iter().any(|(_, w)| w.interrupts.iter().flatten().any(|i| i.id == *id));
+        let asked = |id: &String| self.pending.tasks.iter().any(|(_, w)| w.interrupts().into_iter().flatten().any(|i| i.id == *id));
         match answers.keys().find(|id| !asked(id)) {
             None => Ok(()),
             Some(id) => {
@@ -473,12 +473,12 @@ impl<S: State> Run<S> {
         self.pending.tasks.iter().flat_map(|(_, w)| w.open_questions())
     }
 
-    fn apply_null_writes(&mut self, carried: TaskWrites<S>) -> Result<(), Error> {
+    fn apply_null_writes(&mut self, mut carried: TaskWrites<S>) -> Result<(), Error> {
         let mut all = self.pending.null.output();
-        all.puts.extend(carried.puts);
-        all.encoded.clear();
-        all.signals.extend(carried.signals);
-        all.sends.extend(carried.sends);
+        all.puts.extend(std::mem::take(&mut carried.puts));
+        all.signals.extend(std::mem::take(&mut carried.signals));
+        all.rest_mut().encoded.clear();
+        all.rest_mut().sends.extend(carried.take_rest().map(|r| r.sends).unwrap_or_default());
         if !all.has_output() {
             return Ok(());
         }
@@ -499,7 +499,7 @@ impl<S: State> Run<S> {
             (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
                 let known = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
                 let puts = puts.into_iter().filter(known).collect();
-                batch.push(Applied::by_caller(TaskWrites { puts, ..TaskWrites::default() }));
+                batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
                 None
             }
             (start, _) => Some(start),
@@ -520,7 +520,10 @@ impl<S: State> Run<S> {
         if self.shared.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        self.prepare().await;
+        self.prepare();
+        if self.is_watched() {
+            self.show_checkpoint().await;
+        }
         if self.step > self.stop {
             let words = format!(
                 "the run took {} steps without coming to an end; raise `recursion_limit`, or check that a loop ends",
@@ -534,23 +537,30 @@ impl<S: State> Run<S> {
         if !self.replaying && !self.pending.is_empty() {
             self.reapply_writes();
         }
-        if self.should_stop(&self.config.stop_before.clone().unwrap_or_else(|| self.plan.stop_before.clone())) {
+        if self.should_stop(self.config.stop_before.as_ref().unwrap_or(&self.plan.stop_before)) {
             return Ok(Tick::Paused);
         }
         if let Some(reason) = self.shared.control.drain_reason() {
             return Err(Error::new(ErrorKind::Drained, format!("the run was asked to stop: {reason}")));
         }
-        self.show_task_starts().await;
-        for ix in 0..self.tasks.len() {
-            if self.tasks[ix].skip {
-                self.show_writes(ix, true).await;
+        if self.is_watched() {
+            self.show_task_starts().await;
+            for ix in 0..self.tasks.len() {
+                if self.tasks[ix].skip {
+                    self.show_writes(ix, true).await;
+                }
             }
         }
         Ok(Tick::Go)
     }
 
-    /// Chooses the tasks of the step and shows the checkpoint that it starts from.
-    async fn prepare(&mut self) {
+    /// Whether anyone sees this graph's events.
+    pub(super) fn is_watched(&self) -> bool {
+        self.sink().is_some()
+    }
+
+    /// Chooses the tasks of the step.
+    fn prepare(&mut self) {
         let updated = self.live.updated.take();
         self.tasks = match &updated {
             // What was updated is known: nothing else can have been woken.
@@ -558,7 +568,6 @@ impl<S: State> Run<S> {
             updated => tasks::next_tasks(&self.plan, &self.live, updated.as_deref()),
         };
         self.live.updated = updated;
-        self.show_checkpoint().await;
     }
 
     /// Gives tasks back what they wrote before a pause, a failure or a restart.
@@ -575,12 +584,12 @@ impl<S: State> Run<S> {
             .filter_map(|ix| {
                 let known = self.pending.of(self.tasks[ix].id?)?;
                 let handler = self.plan.nodes[self.tasks[ix].node].handler;
-                known.error.clone().filter(|_| known.handled && handler.is_some()).map(|e| (ix, e))
+                known.error().cloned().filter(|_| known.handled() && handler.is_some()).map(|e| (ix, e))
             })
             .collect();
         for (ix, message) in failed {
             self.tasks[ix].skip = true;
-            self.tasks[ix].writes.error = Some(message.clone());
+            self.tasks[ix].writes.rest_mut().error = Some(message.clone());
             let node = self.plan.nodes[self.tasks[ix].node].name.clone();
             self.add_handler(ix, NodeError { node, message, error: None });
         }
@@ -604,10 +613,15 @@ impl<S: State> Run<S> {
     }
 
     fn should_stop(&self, at: &StopAt) -> bool {
-        if *at == StopAt::Nowhere || self.live.max_version <= self.live.stop_seen {
-            return false;
-        }
-        self.tasks.iter().any(|t| match at {
+        self.live.max_version > self.live.stop_seen && self.names_a_task(at)
+    }
+
+    fn stops_after(&self) -> bool {
+        self.names_a_task(self.config.stop_after.as_ref().unwrap_or(&self.plan.stop_after))
+    }
+
+    fn names_a_task(&self, at: &StopAt) -> bool {
+        *at != StopAt::Nowhere && self.tasks.iter().any(|t| match at {
             StopAt::Nowhere => false,
             StopAt::Everywhere => !self.plan.nodes[t.node].hidden,
             StopAt::Nodes(nodes) => nodes.contains(&t.node),
@@ -617,39 +631,44 @@ impl<S: State> Run<S> {
     /// Applies what the tasks wrote and commits; true if the run stops here.
     async fn after_tick(&mut self) -> Result<bool, Error> {
         let written = self.wrote_output();
-        let stops = self.config.stop_after.clone().unwrap_or_else(|| self.plan.stop_after.clone());
-        let stop_nodes = (stops != StopAt::Nowhere).then(|| self.tasks.iter().map(|t| t.node).collect::<Vec<_>>());
+        let stops_here = self.stops_after();
         let updated = self.apply_tasks()?;
         let show = written && self.touches_output(&updated);
         self.live.updated = Some(updated);
         self.pending.clear();
         self.desk = None;
         self.replaying = false;
-        if self.shared.durability == Durability::Sync {
+        if self.saver.is_none() && !self.is_watched() {
+            self.next_step_unseen(show);
+        } else if self.shared.durability == Durability::Sync {
             // Commit before showing: nobody must see a step that a crash can take back.
             self.put_checkpoint(Source::Loop).await?;
             if show {
-                self.show_values(true, &[]).await;
+                self.show_values(&[]).await;
             }
         } else {
             if show {
-                self.show_values(true, &[]).await;
+                self.show_values(&[]).await;
             }
             self.put_checkpoint(Source::Loop).await?;
         }
-        if let Some(nodes) = stop_nodes
-            && self.live.max_version > self.live.stop_seen
-            && nodes.iter().any(|n| match &stops {
-                StopAt::Nowhere => false,
-                StopAt::Everywhere => !self.plan.nodes[*n].hidden,
-                StopAt::Nodes(list) => list.contains(n),
-            })
-        {
-            self.prepare().await;
+        if stops_here && self.live.max_version > self.live.stop_seen {
+            self.prepare();
+            self.show_checkpoint().await;
             return Ok(true);
         }
         self.config.resuming = None;
         Ok(false)
+    }
+
+    /// Ends a step that nobody saves and nobody sees.
+    fn next_step_unseen(&mut self, show: bool) {
+        if show {
+            self.note_shown(&[]);
+        }
+        self.source = Some(Source::Loop);
+        self.checkpoint = None;
+        self.step += 1;
     }
 
     /// Whether a task wrote a shown field.
@@ -788,7 +807,7 @@ impl<S: State> Run<S> {
             return Ok(());
         }
         let mut writes = self.pending.null.clone();
-        writes.resume = self.pending.null_resume.clone().map(|v| vec![v]);
+        writes.rest_mut().resume = self.pending.null_resume.clone().map(|v| vec![v]);
         self.save_record(TaskId::NULL, &mut writes, String::new()).await
     }
 
@@ -804,7 +823,7 @@ impl<S: State> Run<S> {
         let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
         let result = if exit || self.saved.is_none() { Ok(()) } else { self.save_record(id, &mut taken, path).await };
         // A step with one task is committed right after: nobody asks for its pending writes again.
-        if self.tasks.len() > 1 || !taken.is_finished() || taken.error.is_some() || exit {
+        if self.tasks.len() > 1 || !taken.is_finished() || taken.error().is_some() || exit {
             self.pending.set(id, taken.clone());
         }
         self.tasks[ix].writes = taken;
@@ -816,7 +835,7 @@ impl<S: State> Run<S> {
         let checkpoint = self.checkpoint_id();
         let mut ancestors = (*self.config.ancestors).clone();
         ancestors.insert(self.config.namespace.clone(), checkpoint);
-        let resumes = self.pending.tasks.iter().filter_map(|(id, w)| Some((*id, w.resume.clone()?))).collect();
+        let resumes = self.pending.tasks.iter().filter_map(|(id, w)| Some((*id, w.resume().cloned()?))).collect();
         let has_pending = !self.pending.is_empty();
         let null = NullResume::new(self.pending.null_resume.clone(), self.config.null_resume.clone());
         let desk = CallDesk::new(self, checkpoint);

@@ -122,11 +122,13 @@ pub(crate) struct Pending<S: State> {
     pub(crate) null: TaskWrites<S>,
     pub(crate) null_resume: Option<Value>,
     pub(crate) tasks: Vec<(TaskId, TaskWrites<S>)>,
+    /// How many of them were there when the step began.
+    loaded: usize,
 }
 
 impl<S: State> Default for Pending<S> {
     fn default() -> Self {
-        Self { null: TaskWrites::default(), null_resume: None, tasks: Vec::new() }
+        Self { null: TaskWrites::default(), null_resume: None, tasks: Vec::new(), loaded: 0 }
     }
 }
 
@@ -136,8 +138,11 @@ impl<S: State> Pending<S> {
     }
 
     pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites<S>) {
-        self.tasks.retain(|(id, _)| *id != task);
-        self.tasks.push((task, writes));
+        // A task ends once in a step: only what was there before can be of the same task.
+        match self.tasks[..self.loaded].iter().position(|(id, _)| *id == task) {
+            Some(place) => self.tasks[place].1 = writes,
+            None => self.tasks.push((task, writes)),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -223,12 +228,13 @@ impl<S: State> Saver<S> {
         for record in records {
             let mut writes = TaskWrites::from_record(plan, self.codec, record)?;
             if record.task == TaskId::NULL {
-                pending.null_resume = writes.resume.take().and_then(|mut r| r.pop());
+                pending.null_resume = writes.rest_mut().resume.take().and_then(|mut r| r.pop());
                 pending.null = writes;
             } else {
                 pending.tasks.push((record.task, writes));
             }
         }
+        pending.loaded = pending.tasks.len();
         Ok(pending)
     }
 
@@ -252,7 +258,7 @@ impl<S: State> Saver<S> {
             if plan.untracked.contains(&field) {
                 continue;
             }
-            let name: Arc<str> = plan.fields()[field].name().into();
+            let name = plan.field_names[field].clone();
             let size = journal.tails.entry(field).or_default();
             let value = match entry {
                 Entry::Absent => FieldValue::Absent,

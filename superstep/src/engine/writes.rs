@@ -12,21 +12,26 @@ use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Put, State, decode, encode};
 
-/// Everything that came of a task so far.
+/// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
 pub(crate) struct TaskWrites<S: State> {
     pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+    /// Triggers written, with the member for joins.
+    pub(crate) signals: SmallVec<[(usize, usize); 1]>,
+    /// It finished, even if it wrote nothing.
+    pub(crate) done: bool,
+    rest: Option<Box<Rest<S>>>,
+}
+
+/// What few tasks have.
+pub(crate) struct Rest<S: State> {
     /// The encoded puts, if someone saved them.
     pub(crate) encoded: Vec<Bytes>,
     /// The records of puts that were merged ahead.
     pub(crate) merged: Vec<WriteRecord>,
     /// The puts that were merged ahead, if someone wants to see them.
     pub(crate) kept: Vec<Put<S::Write>>,
-    /// Triggers written, with the member for joins.
-    pub(crate) signals: SmallVec<[(usize, usize); 2]>,
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
-    /// It finished, even if it wrote nothing.
-    pub(crate) done: bool,
     pub(crate) error: Option<Arc<str>>,
     /// An error handler takes over from it.
     pub(crate) handled: bool,
@@ -34,17 +39,14 @@ pub(crate) struct TaskWrites<S: State> {
     pub(crate) resume: Option<Vec<Value>>,
 }
 
-impl<S: State> Default for TaskWrites<S> {
+impl<S: State> Default for Rest<S> {
     fn default() -> Self {
         Self {
-            puts: SmallVec::new(),
             encoded: Vec::new(),
             merged: Vec::new(),
             kept: Vec::new(),
-            signals: SmallVec::new(),
             sends: Vec::new(),
             returned: None,
-            done: false,
             error: None,
             handled: false,
             interrupts: None,
@@ -53,17 +55,14 @@ impl<S: State> Default for TaskWrites<S> {
     }
 }
 
-impl<S: State> Clone for TaskWrites<S> {
+impl<S: State> Clone for Rest<S> {
     fn clone(&self) -> Self {
         Self {
-            puts: self.puts.clone(),
             encoded: self.encoded.clone(),
             merged: self.merged.clone(),
             kept: self.kept.clone(),
-            signals: self.signals.clone(),
             sends: self.sends.clone(),
             returned: self.returned.clone(),
-            done: self.done,
             error: self.error.clone(),
             handled: self.handled,
             interrupts: self.interrupts.clone(),
@@ -72,53 +71,122 @@ impl<S: State> Clone for TaskWrites<S> {
     }
 }
 
+impl<S: State> Default for TaskWrites<S> {
+    fn default() -> Self {
+        Self { puts: SmallVec::new(), signals: SmallVec::new(), done: false, rest: None }
+    }
+}
+
+impl<S: State> Clone for TaskWrites<S> {
+    fn clone(&self) -> Self {
+        Self { puts: self.puts.clone(), signals: self.signals.clone(), done: self.done, rest: self.rest.clone() }
+    }
+}
+
 const TASKS: &str = "__tasks__";
 const RETURN: &str = "__return__";
 const NO_WRITES: &str = "__no_writes__";
 
 impl<S: State> TaskWrites<S> {
+    /// What few tasks have, made if it is not there.
+    pub(crate) fn rest_mut(&mut self) -> &mut Rest<S> {
+        self.rest.get_or_insert_default()
+    }
+
+    pub(crate) fn rest(&self) -> Option<&Rest<S>> {
+        self.rest.as_deref()
+    }
+
+    pub(crate) fn take_rest(&mut self) -> Option<Box<Rest<S>>> {
+        self.rest.take()
+    }
+
+    /// A question or failure: no output, only how it went.
+    pub(crate) fn only(rest: Rest<S>) -> Self {
+        Self { rest: Some(Box::new(rest)), ..Self::default() }
+    }
+
+    pub(crate) fn of_puts(puts: SmallVec<[Put<S::Write>; 1]>) -> Self {
+        Self { puts, ..Self::default() }
+    }
+
+    pub(crate) fn sends(&self) -> &[Send] {
+        self.rest().map_or(&[], |r| &r.sends)
+    }
+
+    pub(crate) fn returned(&self) -> Option<&Value> {
+        self.rest()?.returned.as_ref()
+    }
+
+    pub(crate) fn error(&self) -> Option<&Arc<str>> {
+        self.rest()?.error.as_ref()
+    }
+
+    pub(crate) fn interrupts(&self) -> Option<&Vec<Interrupt>> {
+        self.rest()?.interrupts.as_ref()
+    }
+
+    pub(crate) fn resume(&self) -> Option<&Vec<Value>> {
+        self.rest()?.resume.as_ref()
+    }
+
+    pub(crate) fn handled(&self) -> bool {
+        self.rest().is_some_and(|r| r.handled)
+    }
+
     /// Whether the task came to its end: it has written something, or noted that it had nothing to write.
     pub(crate) fn is_finished(&self) -> bool {
         self.done || self.has_output()
     }
 
     pub(crate) fn has_output(&self) -> bool {
-        !self.puts.is_empty() || !self.merged.is_empty() || !self.signals.is_empty() || !self.sends.is_empty() || self.returned.is_some()
+        let more = |r: &Rest<S>| !r.merged.is_empty() || !r.sends.is_empty() || r.returned.is_some();
+        !self.puts.is_empty() || !self.signals.is_empty() || self.rest().is_some_and(more)
     }
 
     /// The questions that still wait for an answer.
     pub(crate) fn open_questions(&self) -> &[Interrupt] {
-        if self.is_finished() { &[] } else { self.interrupts.as_deref().unwrap_or_default() }
+        if self.is_finished() { &[] } else { self.interrupts().map_or(&[], Vec::as_slice) }
     }
 
     /// Only what the task gave out, without the record of how it went.
     pub(crate) fn output(&self) -> Self {
-        Self { error: None, handled: false, interrupts: None, resume: None, ..self.clone() }
+        let mut output = self.clone();
+        if let Some(rest) = &mut output.rest {
+            (rest.error, rest.handled, rest.interrupts, rest.resume) = (None, false, None, None);
+        }
+        output
     }
 
     /// Encodes each put once; the checkpoint takes over the same bytes.
     fn encode_puts(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<Vec<WriteRecord>, CheckpointError> {
-        if self.encoded.len() != self.puts.len() {
-            self.encoded.clear();
+        if self.puts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut encoded = std::mem::take(&mut self.rest_mut().encoded);
+        if encoded.len() != self.puts.len() {
+            encoded.clear();
             for put in &self.puts {
                 let bytes = codec.write(&plan.schema, &put.write);
-                self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
+                encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
-        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len() + self.sends.len());
-        for (put, bytes) in self.puts.iter().zip(&self.encoded) {
+        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len());
+        for (put, bytes) in self.puts.iter().zip(&encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
-                let channel = plan.fields()[field].name.as_ref().into();
+                let channel = plan.field_names[field].clone();
                 writes.push(WriteRecord { channel, value: bytes.clone(), overwrite: put.overwrite });
             }
         }
+        self.rest_mut().encoded = encoded;
         Ok(writes)
     }
 
     /// Makes the records of the puts, before the puts are merged ahead.
     pub(crate) fn encode(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<(), CheckpointError> {
-        self.merged = self.encode_puts(plan, codec)?;
+        let merged = self.encode_puts(plan, codec)?;
+        self.rest_mut().merged = merged;
         Ok(())
     }
 
@@ -130,9 +198,12 @@ impl<S: State> TaskWrites<S> {
         task: TaskId,
         path: String,
     ) -> Result<TaskRecord, CheckpointError> {
-        let mut writes = if self.merged.is_empty() { self.encode_puts(plan, codec)? } else { self.merged.clone() };
+        let mut writes = match self.rest() {
+            Some(rest) if !rest.merged.is_empty() => rest.merged.clone(),
+            _ => self.encode_puts(plan, codec)?,
+        };
         for (channel, member) in &self.signals {
-            let name = plan.control[*channel].name.as_str().into();
+            let name = plan.control_names[*channel].clone();
             let value = match &plan.control[*channel].kind {
                 ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
                     Bytes::copy_from_slice(members[*member].as_bytes())
@@ -141,11 +212,11 @@ impl<S: State> TaskWrites<S> {
             };
             writes.push(WriteRecord { channel: name, value, overwrite: false });
         }
-        for send in &self.sends {
+        for send in self.sends() {
             let value = encode_send(plan, send).map_err(|e| unencodable(&format!("a send to `{}`", send.node), e))?;
             writes.push(WriteRecord { channel: TASKS.into(), value, overwrite: false });
         }
-        if let Some(value) = &self.returned {
+        if let Some(value) = self.returned() {
             let value = encode(value).map_err(|e| unencodable("a returned value", e.to_string()))?;
             writes.push(WriteRecord { channel: RETURN.into(), value, overwrite: false });
         }
@@ -156,16 +227,16 @@ impl<S: State> TaskWrites<S> {
             task,
             path,
             writes,
-            error: self.error.as_deref().map(str::to_owned),
-            handled: self.handled,
-            interrupts: self.interrupts.clone(),
-            resume: self.resume.clone().map(Value::Array),
+            error: self.error().map(|e| e.to_string()),
+            handled: self.handled(),
+            interrupts: self.interrupts().cloned(),
+            resume: self.resume().cloned().map(Value::Array),
         })
     }
 
     /// The writes of a saved record. Writes to what the graph no longer has are passed over.
     pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, String> {
-        let mut writes = Self {
+        let mut writes = Self::only(Rest {
             error: record.error.as_deref().map(Into::into),
             handled: record.handled,
             interrupts: record.interrupts.clone(),
@@ -173,8 +244,8 @@ impl<S: State> TaskWrites<S> {
                 Value::Array(list) => list,
                 one => vec![one],
             }),
-            ..Self::default()
-        };
+            ..Rest::default()
+        });
         for write in &record.writes {
             writes.take_in(plan, codec, write)?;
         }
@@ -185,8 +256,8 @@ impl<S: State> TaskWrites<S> {
         let failed = |e: crate::CodecError| format!("write to `{}`: {e}", write.channel);
         match &*write.channel {
             NO_WRITES => self.done = true,
-            TASKS => self.sends.push(decode_send(&write.value).map_err(failed)?),
-            RETURN => self.returned = Some(decode(&write.value).map_err(failed)?),
+            TASKS => self.rest_mut().sends.push(decode_send(&write.value).map_err(failed)?),
+            RETURN => self.rest_mut().returned = Some(decode(&write.value).map_err(failed)?),
             name => {
                 if let Some(channel) = plan.control.iter().position(|c| c.name == name) {
                     let member = match &plan.control[channel].kind {
@@ -199,7 +270,7 @@ impl<S: State> TaskWrites<S> {
                 } else if let Some(field) = plan.field_named(name) {
                     let value = (codec.decode_write)(&plan.schema, field, &write.value).map_err(failed)?;
                     self.puts.push(Put { write: value, overwrite: write.overwrite });
-                    self.encoded.push(write.value.clone());
+                    self.rest_mut().encoded.push(write.value.clone());
                 } else {
                     tracing::warn!(channel = name, "a saved write is for a channel that the graph no longer has");
                     self.done = true;

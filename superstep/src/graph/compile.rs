@@ -469,6 +469,8 @@ pub(crate) fn finish<S: State>(
     let deferred = |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
     Plan {
         name: settings.name.as_str().into(),
+        field_names: fields.iter().map(|f| f.name().into()).collect(),
+        control_names: control.iter().map(|c| c.name.as_str().into()).collect(),
         seen_at,
         seen_len,
         triggered,

@@ -1,0 +1,277 @@
+//! From the graphs of a scenario to superstep's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use superstep::{
+    AnyValue, BoxError, CachePolicy, CompilationError, Context, Goto, JsonFields, JsonInput, JsonReducer, JsonState,
+    NodeDefaults, NodeError, NodeOptions, RetryPolicy, StateGraph, TimeoutPolicy, Topic,
+};
+
+use crate::expr::Env;
+use crate::failure::Fail;
+use crate::program::{self, Wishes};
+use crate::scenario::{Branch, Cache, Defaults, Field, Graph, Names, Node, Program, Retry, RouteTable, Timeout, node_name};
+use crate::world::{App, World};
+
+/// The graph that the script is about.
+pub(crate) fn root(world: &Arc<World>, graph: &Graph) -> Result<App, CompilationError> {
+    let built = build(world, graph, &world.scenario.name)?.store(world.store.clone());
+    match &world.saver {
+        Some(saver) => built.checkpointer(saver.clone()).compile(),
+        None => built.compile(),
+    }
+}
+
+/// A graph inside another one.
+pub(crate) fn subgraph(world: &Arc<World>, name: &str, graph: &Graph) -> Result<App, CompilationError> {
+    let built = build(world, graph, name)?;
+    match graph.checkpointer {
+        Some(true) => built.persistent().compile(),
+        Some(false) => built.stateless().compile(),
+        None => built.compile(),
+    }
+}
+
+fn build(world: &Arc<World>, graph: &Graph, name: &str) -> Result<StateGraph<JsonState>, CompilationError> {
+    let (fields, private) = fields(graph);
+    let known = |names: &[String]| -> Vec<String> {
+        names.iter().filter(|n| graph.state.get(n).is_some()).cloned().collect()
+    };
+    let mut built = StateGraph::dynamic(fields.clone()).name(name).cache(world.cache.clone()).private(private);
+    if let Some(names) = &graph.input {
+        built = built.input(known(names));
+    }
+    if let Some(names) = &graph.output {
+        built = built.output(known(names));
+    }
+    built = built.set_node_defaults(defaults(world, &graph.defaults));
+    for (name, node) in graph.nodes.iter() {
+        built = add_node(built, world, &fields, name, node)?;
+    }
+    built = add_edges(built, graph);
+    for (ix, branch) in graph.branches.iter().enumerate() {
+        built = add_branch(built, world, branch, ix);
+    }
+    let stops = |names: &Option<Names>| names.clone().map(Names::into_list).unwrap_or_default();
+    Ok(built.interrupt_before(stops(&graph.interrupt_before)).interrupt_after(stops(&graph.interrupt_after)))
+}
+
+// ---- fields ----
+
+/// All fields, and the names of those that only some nodes see.
+fn fields(graph: &Graph) -> (JsonFields, Vec<String>) {
+    let mut all = graph.state.iter().fold(JsonState::schema(), |all, (name, field)| add_field(all, name, field));
+    let mut private = Vec::new();
+    for (_, node) in graph.nodes.iter() {
+        let seen = |name: &str| node.input.iter().flatten().any(|n| n == name);
+        for (name, field) in node.private.iter().filter(|(name, _)| seen(name)) {
+            all = add_field(all, name, field);
+            if graph.state.get(name).is_none() {
+                private.push(name.to_owned());
+            }
+        }
+    }
+    (all, private)
+}
+
+fn add_field(fields: JsonFields, name: &str, field: &Field) -> JsonFields {
+    let reducer = match field.reducer.as_deref() {
+        None => return fields.last_value(name),
+        Some("add") => JsonReducer::Add,
+        Some("merge") => JsonReducer::Merge,
+        Some("max") => JsonReducer::Max,
+        Some("messages") => JsonReducer::Messages,
+        Some("any") => return fields.field(name, AnyValue::default()),
+        Some("ephemeral") => return fields.ephemeral(name),
+        Some("topic") => return fields.topic(name),
+        Some("topic_accumulate") => return fields.field(name, Topic::new().accumulate()),
+        Some("untracked") => return fields.untracked(name),
+        Some("delta") => return fields.delta(name),
+        Some("is_last_step") => return fields.is_last_step(name),
+        Some("remaining_steps") => return fields.remaining_steps(name),
+        Some(other) => panic!("unknown reducer `{other}`"),
+    };
+    fields.reducer(name, reducer, initial(field.kind.as_deref()))
+}
+
+/// The value that a field with a reducer starts with.
+fn initial(kind: Option<&str>) -> Option<Value> {
+    match kind? {
+        "int" => Some(json!(0)),
+        "str" => Some(json!("")),
+        "bool" => Some(json!(false)),
+        "list" => Some(json!([])),
+        "dict" => Some(json!({})),
+        _ => None,
+    }
+}
+
+// ---- nodes ----
+
+fn add_node(
+    graph: StateGraph<JsonState>,
+    world: &Arc<World>,
+    fields: &JsonFields,
+    name: &str,
+    node: &Node,
+) -> Result<StateGraph<JsonState>, CompilationError> {
+    let body = node_body(world, &node.program, name);
+    if let Some(name) = &node.duplicate_of {
+        return Ok(graph.add_node(name, body));
+    }
+    let options = options(world, fields, name, node);
+    Ok(match &node.subgraph {
+        Some(inner) => {
+            let inner = world.subgraph(inner).unwrap_or_else(|| panic!("there is no graph `{inner}`"))?;
+            graph.add_node_with(name, inner, options)
+        }
+        None => graph.add_node_with(name, body, options),
+    })
+}
+
+type Running<T> = std::pin::Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+
+fn node_body(
+    world: &Arc<World>,
+    program: &Program,
+    place: &str,
+) -> impl Fn(JsonInput, Context) -> Running<superstep::Outcome<JsonState>> + Send + Sync + use<> {
+    let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(place));
+    move |input, cx| {
+        let (env, program, place) = (Env::new(&world, input.0, Some(cx)), program.clone(), place.clone());
+        Box::pin(async move { program::node(&program, env, &place).await })
+    }
+}
+
+fn handler_body(
+    world: &Arc<World>,
+    program: &Program,
+    place: &str,
+) -> impl Fn(JsonInput, Context, NodeError) -> Running<superstep::Outcome<JsonState>> + Send + Sync + use<> {
+    let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(format!("handler:{place}")));
+    move |input, cx, error| {
+        let (mut env, program, place) = (Env::new(&world, input.0, Some(cx)), program.clone(), place.clone());
+        env.local = Map::from_iter([
+            ("error".to_owned(), json!(error.message())),
+            ("node".to_owned(), json!(error.node())),
+        ]);
+        Box::pin(async move { program::node(&program, env, &place).await })
+    }
+}
+
+fn options(world: &Arc<World>, fields: &JsonFields, name: &str, node: &Node) -> NodeOptions<JsonState> {
+    let mut options = NodeOptions::new();
+    if node.defer {
+        options = options.defer();
+    }
+    if let Some(names) = &node.input {
+        options = options.fields(names.iter().filter(|n| fields.names().any(|f| f == *n)));
+    }
+    if let Some(policy) = &node.retry {
+        options = options.retry(retry(policy));
+    }
+    if let Some(policy) = node.timeout.as_ref().and_then(timeout) {
+        options = options.timeout(policy);
+    }
+    if let Some(policy) = &node.cache {
+        options = options.cache(cache(policy, fields));
+    }
+    if let Some(program) = &node.error_handler {
+        options = options.error_handler(handler_body(world, program, name));
+    }
+    if let Some(names) = &node.destinations {
+        options = options.destinations(names.iter().map(|n| node_name(n)));
+    }
+    options
+}
+
+fn defaults(world: &Arc<World>, given: &Defaults) -> NodeDefaults<JsonState> {
+    let mut defaults = NodeDefaults::new();
+    if let Some(policy) = &given.retry {
+        defaults = defaults.retry(retry(policy));
+    }
+    if let Some(policy) = given.timeout.as_ref().and_then(timeout) {
+        defaults = defaults.timeout(policy);
+    }
+    if let Some(program) = &given.error_handler {
+        defaults = defaults.error_handler(handler_body(world, program, "default_handler"));
+    }
+    defaults
+}
+
+fn milliseconds(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms / 1000.0)
+}
+
+/// A policy for what `fail` raises, its other kind aside.
+pub(crate) fn retry(policy: &Retry) -> RetryPolicy {
+    RetryPolicy::new()
+        .initial_interval(milliseconds(policy.initial_ms.unwrap_or(1.0)))
+        .backoff_factor(policy.backoff.unwrap_or(1.0))
+        .max_attempts(policy.max_attempts.unwrap_or(3))
+        .jitter(false)
+        .retry_on(|error| error.downcast_ref::<Fail>().is_some_and(|fail| !fail.other))
+}
+
+fn timeout(policy: &Timeout) -> Option<TimeoutPolicy> {
+    let limits = match (policy.run_ms.map(milliseconds), policy.idle_ms.map(milliseconds)) {
+        (Some(run), Some(idle)) => TimeoutPolicy::run(run).idle(idle),
+        (Some(run), None) => TimeoutPolicy::run(run),
+        (None, Some(idle)) => TimeoutPolicy::idle_only(idle),
+        (None, None) => return None,
+    };
+    Some(if policy.refresh_on.as_deref() == Some("heartbeat") { limits.on_heartbeat_only() } else { limits })
+}
+
+fn cache(policy: &Cache, fields: &JsonFields) -> CachePolicy<JsonState> {
+    let keyed = match policy.key.clone() {
+        Some(key) => {
+            let fields = fields.clone();
+            CachePolicy::by(move |state: &JsonState| state.get(&fields, &key).cloned())
+        }
+        None => CachePolicy::new(),
+    };
+    match policy.ttl {
+        Some(seconds) => keyed.ttl(Duration::from_secs_f64(seconds)),
+        None => keyed,
+    }
+}
+
+// ---- edges ----
+
+fn add_edges(graph: StateGraph<JsonState>, given: &Graph) -> StateGraph<JsonState> {
+    given.edges.iter().fold(graph, |graph, (from, to)| match from {
+        Names::One(from) => graph.add_edge(node_name(from), node_name(to)),
+        Names::Many(sources) => {
+            graph.add_edge(sources.iter().map(|n| node_name(n)).collect::<Vec<_>>(), node_name(to))
+        }
+    })
+}
+
+fn add_branch(graph: StateGraph<JsonState>, world: &Arc<World>, branch: &Branch, ix: usize) -> StateGraph<JsonState> {
+    let name = branch.name.clone().unwrap_or_else(|| format!("path{ix}"));
+    let map = branch.map.as_ref().map(|table| match table {
+        RouteTable::Labels(labels) => labels.iter().map(|(label, to)| (label.to_owned(), node_name(to))).collect(),
+        RouteTable::Nodes(nodes) => nodes.iter().map(|n| (node_name(n), node_name(n))).collect(),
+    });
+    let path = path(world, &branch.program, &name);
+    graph.add_named_conditional_edges(name, node_name(&branch.from), path, map)
+}
+
+fn path(
+    world: &Arc<World>,
+    program: &Program,
+    place: &str,
+) -> impl Fn(JsonInput) -> Running<Vec<Goto>> + Send + Sync + use<> {
+    let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(place));
+    move |input| {
+        let (mut env, program, place) = (Env::new(&world, input.0, None), program.clone(), place.clone());
+        Box::pin(async move {
+            let mut wishes = Wishes::default();
+            program::run(&program, &mut env, &mut wishes, &place).await?;
+            Ok(wishes.routes)
+        })
+    }
+}

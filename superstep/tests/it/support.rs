@@ -1,0 +1,55 @@
+//! What the tests of runs share: histories without ids, and saved work as it can be looked at.
+
+use serde_json::{Value, json};
+use superstep::{Event, EventStream, State, StateSnapshot, Thread};
+
+/// A snapshot without what differs from run to run: ids and times.
+pub(crate) fn plain<S: State>(snapshot: &StateSnapshot<S>) -> Value {
+    json!({
+        "values": snapshot.values(), "next": snapshot.next, "step": snapshot.step, "source": snapshot.source,
+        "tasks": without_ids(snapshot.to_json()["tasks"].take()),
+    })
+}
+
+/// The history of a thread, newest first, without ids.
+pub(crate) async fn history<S: State>(thread: &Thread<S>) -> Vec<Value> {
+    thread.history().await.expect("the history can be read").iter().map(plain).collect()
+}
+
+/// One line for each checkpoint, oldest first.
+pub(crate) async fn trace<S: State>(thread: &Thread<S>) -> String {
+    let mut lines = Vec::new();
+    for at in thread.history().await.expect("the history can be read").iter().rev() {
+        let (step, source) = (at.step.unwrap_or_default(), at.source.expect("a saved checkpoint has a source"));
+        lines.push(format!("{step:>2} {source:<6} {} -> {}", at.values(), at.next.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// All events of a stream as JSON without ids, each with its mode; an error ends the list.
+pub(crate) async fn events<S: State>(mut stream: EventStream<S>) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(event) => all.push(shown(&event)),
+            Err(error) => all.push(json!({ "error": error.to_string(), "kind": format!("{:?}", error.kind()) })),
+        }
+    }
+    all
+}
+
+fn shown<S: State>(event: &Event<S>) -> Value {
+    json!({ "mode": format!("{:?}", event.mode()), "path": event.path(), "data": event.to_json().map(without_ids) })
+}
+
+/// Takes ids out of a value, wherever they are.
+pub(crate) fn without_ids(value: Value) -> Value {
+    const IDS: [&str; 5] = ["id", "checkpoint", "parent", "timestamp", "namespace"];
+    match value {
+        Value::Object(map) => {
+            map.into_iter().filter(|(k, _)| !IDS.contains(&k.as_str())).map(|(k, v)| (k, without_ids(v))).collect()
+        }
+        Value::Array(list) => list.into_iter().map(without_ids).collect(),
+        other => other,
+    }
+}
