@@ -137,3 +137,10 @@ async fn approve(incident: Incident, cx: Context) -> Result<IncidentUpdate, Inte
     let verdict: Verdict = cx.interrupt(incident.proposal)?;
     Ok(Incident::update().verdict(verdict))
 }
+
+/// The lines of [`build`] that the drawing is of, as they are in this file.
+pub(crate) fn source() -> Vec<String> {
+    let from_graph = include_str!("graph.rs").lines().skip_while(|line| !line.contains("StateGraph::<"));
+    let until_built = from_graph.take_while(|line| *line != "}");
+    until_built.map(|line| line.strip_prefix("    ").unwrap_or(line).to_owned()).collect()
+}

@@ -1,23 +1,23 @@
-//! x
-mod graph; mod script; mod world;
-use superstep::*;
+//! A tour of superstep: an agent that draws itself, streams, asks, survives, and is rewound and forked.
+//!
+//! `cargo run --release` plays it. On a terminal it asks a question; elsewhere it answers by itself.
+
+mod graph;
+mod live;
+mod screen;
+mod script;
+mod story;
+mod world;
+
+use std::process::ExitCode;
+
 #[tokio::main]
-async fn main() {
-    let saver = MemorySaver::new();
-    let app = graph::build(saver).unwrap();
-    println!("{}", app.draw().to_terminal());
-    println!("{:?}", app.diagnostics());
-    let w = world::World::default();
-    let mut s = app.stream(graph::Incident::update().alert(script::ALERT)).context(w.clone()).modes([Mode::Custom, Mode::Updates]).thread("t").start();
-    while let Some(e) = s.next().await { let e=e.unwrap(); if !matches!(e.data, EventData::Custom(_)) { println!("{:?}", e.data)} }
-    println!("{:?}", s.output().map(|o|o.interrupts.clone()));
-    let mut s = app.stream(Resume::value(graph::Verdict::Yes)).context(w.clone()).modes([Mode::Custom, Mode::Updates]).thread("t").start();
-    let t = std::time::Instant::now();
-    while t.elapsed().as_millis() < 1100 { let Some(e)=s.next().await else {break}; let e=e.unwrap(); if !matches!(e.data, EventData::Custom(_)) { println!("{:?}", e.data)} }
-    drop(s);
-    w.next_process();
-    let mut s = app.stream(GoOn).context(w.clone()).modes([Mode::Custom, Mode::Updates]).thread("t").start();
-    while let Some(e) = s.next().await { let e=e.unwrap(); if !matches!(e.data, EventData::Custom(_)) { println!("{:?}", e.data)} }
-    println!("{:?}", w.tools());
-    for h in app.thread("t").history().await.unwrap() { println!("{:?} {:?} {:?} {:?}", h.step, h.source, h.next, h.tasks.iter().map(|t| t.result().is_some()).collect::<Vec<_>>()) }
+async fn main() -> ExitCode {
+    match story::play().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the tour stopped: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -66,7 +66,7 @@ fn propose(found: &[Finding]) -> (String, Turn) {
 
 fn act(fix: Option<&str>) -> (String, Turn) {
     match fix {
-        Some(fix) => (format!("Allowed: {fix}. Three regions at once."), Turn::Call(calls(ROLLOUT, Some(fix)))),
+        Some(fix) => (format!("Allowed. Three regions at once."), Turn::Call(calls(ROLLOUT, Some(fix)))),
         None => ("Not allowed. I call the humans.".to_owned(), Turn::Call(calls(CALL_HUMANS, None))),
     }
 }

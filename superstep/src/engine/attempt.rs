@@ -247,7 +247,7 @@ pub(crate) enum Crash {
 
 /// Starts a node; a panic while it takes its arguments is its error too.
 pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::node::NodeFuture<S> {
-    let run = plan.nodes[call.node].run.run.clone();
+    let run = &plan.nodes[call.node].run.run;
     match catch_unwind(AssertUnwindSafe(|| run(call))) {
         Ok(future) => future,
         Err(panic) => {

@@ -103,24 +103,12 @@ impl<S: State> Run<S> {
     /// The only task of a step, polled where we are.
     async fn run_in_place(&mut self) -> Result<Ended, Error> {
         let node_ix = self.tasks[0].node;
-        let (plan, shared) = (self.plan.clone(), self.shared.clone());
+        let plan = self.plan.clone();
         let node = &plan.nodes[node_ix];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let mut context: Option<Context> = None;
-        let future = {
-            let _entered = span.enter();
-            let input = self.take_state_input(node);
-            let (step, stop) = (self.step, self.stop);
-            let mut make = || {
-                context.get_or_insert_with(|| {
-                    let id = self.task_id(0);
-                    self.seed().context(&node.name, id, None, None)
-                });
-                context.clone().expect("the line above made it")
-            };
-            call_node(&plan, Call { plan: &plan, node: node_ix, input: &input, step, stop, context: &mut make })
-        };
-        let result = Watched { future, span, cancel: None, token: &shared.cancel }.await;
+        let future = self.start_in_place(node_ix, &plan, &span, &mut context);
+        let result = Watched { future, span, cancel: None, token: &self.shared.cancel }.await;
         if let Err(Crash::Cancelled) = &result {
             return self.cancelled(&[0]).await;
         }
@@ -128,15 +116,44 @@ impl<S: State> Run<S> {
         let end = match settle(result, context.as_ref(), &node.name) {
             Ok(outcome) => match plan.take_outcome(node_ix, outcome, &mut writes) {
                 Ok(()) if node.branches.is_empty() => End::Done,
-                Ok(()) => self.branch_in_place(node_ix, &mut writes).await,
+                Ok(()) => match self.branch_ahead(&plan, node_ix, &mut writes) {
+                    Some(end) => end,
+                    None => self.branch_on_copy(node_ix, &mut writes).await,
+                },
                 Err(end) => end,
             },
             Err(end) => end,
         };
         drop(context);
+        if matches!(end, End::Done) && self.is_quiet() {
+            self.tasks[0].writes = writes;
+            return Ok(Ended::Done);
+        }
         let mut trouble = Trouble::default();
         self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
         trouble.into_end()
+    }
+
+    /// Calls the node; a context is made only if it asks for one.
+    fn start_in_place(
+        &mut self,
+        node_ix: usize,
+        plan: &crate::plan::Plan<S>,
+        span: &tracing::Span,
+        context: &mut Option<Context>,
+    ) -> crate::node::NodeFuture<S> {
+        let _entered = span.enter();
+        let node = &plan.nodes[node_ix];
+        let input = self.take_state_input(node);
+        let (step, stop) = (self.step, self.stop);
+        let mut make = || {
+            let cx = context.get_or_insert_with(|| {
+                let id = self.task_id(0);
+                self.seed().context(&node.name, id, None, None)
+            });
+            cx.clone()
+        };
+        call_node(plan, Call { plan, node: node_ix, input: &input, step, stop, context: &mut make })
     }
 
     /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
@@ -149,28 +166,34 @@ impl<S: State> Run<S> {
     }
 
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
-    /// state itself is what they read: it is changed first, unless it may have to be as it was.
-    async fn branch_in_place(&mut self, node: usize, writes: &mut TaskWrites<S>) -> End {
-        let plan = self.plan.clone();
-        let in_place = plan.custom.is_empty()
+    /// state itself is what they read: it is changed first. `None` if it may have to be as it was.
+    fn branch_ahead(&mut self, plan: &crate::plan::Plan<S>, node: usize, writes: &mut TaskWrites<S>) -> Option<End> {
+        let possible = plan.custom.is_empty()
             && plan.transient.is_empty()
             && plan.nodes[node].branches.iter().all(|b| matches!(b.path.run, PathFn::Sync(_)))
             && !self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
-        if in_place {
-            if let Err(error) = self.keep_for_others(writes) {
-                return End::Failed(error);
-            }
-            return match put_early(&plan, &mut self.live, writes) {
-                Ok(updated) => {
-                    self.early = Some(updated);
-                    match plan.follow_sync_branches(node, &self.live.state, writes) {
-                        Ok(()) => End::Done,
-                        Err(error) => End::Failed(error),
-                    }
-                }
-                Err(error) => End::Failed(Error::from(error).at(&plan.nodes[node].name)),
-            };
+        if !possible {
+            return None;
         }
+        if !self.is_quiet()
+            && let Err(error) = self.keep_for_others(writes)
+        {
+            return Some(End::Failed(error));
+        }
+        Some(match put_early(plan, &mut self.live, writes) {
+            Ok(updated) => {
+                self.early = Some(updated);
+                match plan.follow_sync_branches(node, &self.live.state, writes) {
+                    Ok(()) => End::Done,
+                    Err(error) => End::Failed(error),
+                }
+            }
+            Err(error) => End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+        })
+    }
+
+    async fn branch_on_copy(&mut self, node: usize, writes: &mut TaskWrites<S>) -> End {
+        let plan = self.plan.clone();
         let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
             Err(error) => return End::Failed(Error::from(error).at(&plan.nodes[node].name)),
@@ -335,7 +358,7 @@ impl<S: State> Run<S> {
     }
 
     async fn finish_task(&mut self, ix: usize) -> Result<(), Error> {
-        if self.saver.is_none() && !self.is_watched() {
+        if self.is_quiet() {
             if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
                 self.note_shown(&interrupts);
             }

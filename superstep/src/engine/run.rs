@@ -240,10 +240,17 @@ impl<S: State> Run<S> {
         self.load().await?;
         self.begin(input).await?;
         loop {
-            match self.tick().await? {
+            self.prepare();
+            if self.is_watched() {
+                self.show_checkpoint().await;
+            }
+            match self.decide()? {
                 Tick::Go => {}
                 Tick::Done => return Ok(Ended::Done),
                 Tick::Paused => return Ok(Ended::Paused(Vec::new())),
+            }
+            if self.is_watched() {
+                self.show_starts().await;
             }
             match self.execute().await? {
                 Ended::Done => {}
@@ -516,13 +523,10 @@ impl<S: State> Run<S> {
 
     // ---- step ----
 
-    async fn tick(&mut self) -> Result<Tick, Error> {
+    /// Whether the step that was prepared is to be run.
+    fn decide(&mut self) -> Result<Tick, Error> {
         if self.shared.cancel.is_cancelled() {
             return Err(Error::cancelled());
-        }
-        self.prepare();
-        if self.is_watched() {
-            self.show_checkpoint().await;
         }
         if self.step > self.stop {
             let words = format!(
@@ -543,15 +547,17 @@ impl<S: State> Run<S> {
         if let Some(reason) = self.shared.control.drain_reason() {
             return Err(Error::new(ErrorKind::Drained, format!("the run was asked to stop: {reason}")));
         }
-        if self.is_watched() {
-            self.show_task_starts().await;
-            for ix in 0..self.tasks.len() {
-                if self.tasks[ix].skip {
-                    self.show_writes(ix, true).await;
-                }
+        Ok(Tick::Go)
+    }
+
+    /// Shows the tasks of the step, and what those wrote that have run before.
+    async fn show_starts(&mut self) {
+        self.show_task_starts().await;
+        for ix in 0..self.tasks.len() {
+            if self.tasks[ix].skip {
+                self.show_writes(ix, true).await;
             }
         }
-        Ok(Tick::Go)
     }
 
     /// Whether anyone sees this graph's events.
@@ -562,11 +568,11 @@ impl<S: State> Run<S> {
     /// Chooses the tasks of the step.
     fn prepare(&mut self) {
         let updated = self.live.updated.take();
-        self.tasks = match &updated {
-            // What was updated is known: nothing else can have been woken.
-            Some(updated) if updated.is_empty() && self.live.sends.is_empty() => Vec::new(),
-            updated => tasks::next_tasks(&self.plan, &self.live, updated.as_deref()),
-        };
+        self.tasks.clear();
+        // If nothing was updated, nothing can have been woken.
+        if !(updated.as_ref().is_some_and(Vec::is_empty) && self.live.sends.is_empty()) {
+            tasks::add_next_tasks(&self.plan, &self.live, updated.as_deref(), &mut self.tasks);
+        }
         self.live.updated = updated;
     }
 
@@ -638,7 +644,7 @@ impl<S: State> Run<S> {
         self.pending.clear();
         self.desk = None;
         self.replaying = false;
-        if self.saver.is_none() && !self.is_watched() {
+        if self.is_quiet() {
             self.next_step_unseen(show);
         } else if self.shared.durability == Durability::Sync {
             // Commit before showing: nobody must see a step that a crash can take back.
@@ -659,6 +665,11 @@ impl<S: State> Run<S> {
         }
         self.config.resuming = None;
         Ok(false)
+    }
+
+    /// Whether nobody saves this graph's steps and nobody sees them.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.saver.is_none() && !self.is_watched()
     }
 
     /// Ends a step that nobody saves and nobody sees.
@@ -685,8 +696,14 @@ impl<S: State> Run<S> {
 
     /// Applies the writes of all tasks, in the order of their paths.
     pub(super) fn apply_tasks(&mut self) -> Result<Vec<usize>, Error> {
-        let mut tasks = std::mem::take(&mut self.tasks);
         let early = self.early.take();
+        if let [task] = self.tasks.as_mut_slice() {
+            let woken = (task.path == TaskPath::Pull).then_some(task.node);
+            let batch = SmallVec::from_iter([Applied { woken, ends_step: true, writes: std::mem::take(&mut task.writes) }]);
+            self.tasks.clear();
+            return Ok(apply(&self.plan, &mut self.live, None, batch, early)?);
+        }
+        let mut tasks = std::mem::take(&mut self.tasks);
         if tasks.len() > 1 {
             let plan = &self.plan;
             if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::live::{Live, Start};
 use super::writes::TaskWrites;
 use crate::id::{CheckpointId, TaskId};
@@ -52,7 +54,19 @@ impl<S: State> Task<S> {
 
 /// The tasks of the next step: sends first, then the nodes with open triggers.
 pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Option<&[usize]>) -> Vec<Task<S>> {
-    let mut tasks = Vec::with_capacity(live.sends.len() + 1);
+    let mut tasks = Vec::new();
+    add_next_tasks(plan, live, updated, &mut tasks);
+    tasks
+}
+
+/// The same, into a list that is used again and again.
+pub(crate) fn add_next_tasks<S: State>(
+    plan: &Plan<S>,
+    live: &Live<S>,
+    updated: Option<&[usize]>,
+    tasks: &mut Vec<Task<S>>,
+) {
+    tasks.reserve(live.sends.len() + 1);
     for (ix, send) in live.sends.iter().enumerate() {
         match plan.node(&send.node) {
             Some(node) if !plan.nodes[node].hidden => {
@@ -72,7 +86,8 @@ pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Opti
     };
     match updated {
         Some(updated) if !updated.is_empty() => {
-            let mut nodes: Vec<usize> = updated.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();
+            let mut nodes = SmallVec::<[usize; 8]>::new();
+            updated.iter().for_each(|c| nodes.extend_from_slice(&plan.triggered[*c]));
             if nodes.len() > 1 {
                 nodes.sort_unstable_by_key(|n| plan.nodes[*n].rank);
                 nodes.dedup();
@@ -82,7 +97,6 @@ pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Opti
         _ if live.max_version == 0 => {}
         _ => tasks.extend((0..plan.nodes.len()).filter(|n| live.triggers(plan, *n)).map(pull)),
     }
-    tasks
 }
 
 /// The id of a task of a graph in `namespace`.

@@ -235,7 +235,7 @@ async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
     assert!(calls > 40, "the run is long enough to be worth it: {calls} calls");
 
     for call in 0..calls {
-        let story = format!("{durability:?}, {fault:?} at call {call}");
+        let story = format!("{durability:?}, {fault:?} at call {call}");eprintln!("{story} slow {slow}");
         let saver = Faulty::new(Some((call, fault)), slow);
         let broken = graph(saver.clone());
         tokio::select! {
