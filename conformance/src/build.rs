@@ -12,7 +12,9 @@ use superstep::{
 use crate::expr::Env;
 use crate::failure::Fail;
 use crate::program::{self, Wishes};
-use crate::scenario::{Branch, Cache, Defaults, Field, Graph, Names, Node, Program, Retry, RouteTable, Timeout, node_name};
+use crate::scenario::{
+    Branch, Cache, Defaults, Field, Graph, Names, Node, Program, Retry, RouteTable, Timeout, node_name,
+};
 use crate::world::{App, World};
 
 /// The graph that the script is about.
@@ -36,9 +38,8 @@ pub(crate) fn subgraph(world: &Arc<World>, name: &str, graph: &Graph) -> Result<
 
 fn build(world: &Arc<World>, graph: &Graph, name: &str) -> Result<StateGraph<JsonState>, CompilationError> {
     let (fields, private) = fields(graph);
-    let known = |names: &[String]| -> Vec<String> {
-        names.iter().filter(|n| graph.state.get(n).is_some()).cloned().collect()
-    };
+    let known =
+        |names: &[String]| -> Vec<String> { names.iter().filter(|n| graph.state.get(n).is_some()).cloned().collect() };
     let mut built = StateGraph::dynamic(fields.clone()).name(name).cache(world.cache.clone()).private(private);
     if let Some(names) = &graph.input {
         built = built.input(known(names));
@@ -153,10 +154,8 @@ fn handler_body(
     let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(format!("handler:{place}")));
     move |input, cx, error| {
         let (mut env, program, place) = (Env::new(&world, input.0, Some(cx)), program.clone(), place.clone());
-        env.local = Map::from_iter([
-            ("error".to_owned(), json!(error.message())),
-            ("node".to_owned(), json!(error.node())),
-        ]);
+        env.local =
+            Map::from_iter([("error".to_owned(), json!(error.message())), ("node".to_owned(), json!(error.node()))]);
         Box::pin(async move { program::node(&program, env, &place).await })
     }
 }
@@ -244,9 +243,7 @@ fn cache(policy: &Cache, fields: &JsonFields) -> CachePolicy<JsonState> {
 fn add_edges(graph: StateGraph<JsonState>, given: &Graph) -> StateGraph<JsonState> {
     given.edges.iter().fold(graph, |graph, (from, to)| match from {
         Names::One(from) => graph.add_edge(node_name(from), node_name(to)),
-        Names::Many(sources) => {
-            graph.add_edge(sources.iter().map(|n| node_name(n)).collect::<Vec<_>>(), node_name(to))
-        }
+        Names::Many(sources) => graph.add_edge(sources.iter().map(|n| node_name(n)).collect::<Vec<_>>(), node_name(to)),
     })
 }
 

@@ -163,11 +163,7 @@ fn unsupported(operator: &str, a: &Value, b: &Value) -> WrongValue {
     WrongValue::wrong_type(format!("{a} {operator} {b} has no meaning"))
 }
 
-fn calculate(
-    (a, b): (Number, Number),
-    whole: fn(i64, i64) -> Option<i64>,
-    real: fn(f64, f64) -> f64,
-) -> Value {
+fn calculate((a, b): (Number, Number), whole: fn(i64, i64) -> Option<i64>, real: fn(f64, f64) -> f64) -> Value {
     if let (Number::Whole(a), Number::Whole(b)) = (a, b)
         && let Some(result) = whole(a, b)
     {
@@ -210,7 +206,7 @@ fn modulo(a: &Value, b: &Value) -> Evaluated {
         return Err(WrongValue::new("ZeroDivisionError", "division by zero"));
     }
     // The result has the sign of the divisor.
-    let whole = |a: i64, b: i64| Some((a.checked_rem(b)? + b).checked_rem(b)?);
+    let whole = |a: i64, b: i64| (a.checked_rem(b)? + b).checked_rem(b);
     Ok(calculate((x, y), whole, |a, b| a - b * (a / b).floor()))
 }
 
@@ -336,7 +332,9 @@ fn message(value: &Value) -> Evaluated {
     map.insert("type".to_owned(), json!(kind));
     map.entry("content").or_insert_with(|| json!(""));
     if let Some(Value::Array(calls)) = map.get_mut("tool_calls") {
-        calls.iter_mut().for_each(|call| call["type"] = json!("tool_call"));
+        for call in calls {
+            call["type"] = json!("tool_call");
+        }
     }
     Ok(Value::Object(map))
 }

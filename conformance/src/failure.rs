@@ -29,7 +29,8 @@ pub(crate) struct WrongValue {
 }
 
 /// The exceptions that a [`WrongValue`] may stand for.
-const EXCEPTIONS: [&str; 6] = ["TypeError", "ValueError", "KeyError", "IndexError", "AttributeError", "ZeroDivisionError"];
+const EXCEPTIONS: [&str; 6] =
+    ["TypeError", "ValueError", "KeyError", "IndexError", "AttributeError", "ZeroDivisionError"];
 
 impl WrongValue {
     pub(crate) fn new(exception: &'static str, why: impl Into<String>) -> Self {

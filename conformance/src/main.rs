@@ -1,18 +1,18 @@
 //! Runs a recorded scenario on superstep and prints what happened, as JSON.
 //!
 //! `conformance [--checkpointer memory] SCENARIO.json`. The scenario language and the form of
-//! the trace are those of LangGraph's recorded traces: equal traces mean equal behaviour.
+//! the trace are those of the traces that were recorded with `LangGraph`: equal traces mean equal behaviour.
 
-mod scenario;
-mod expr;
-mod program;
-mod world;
-mod build;
-mod functional;
 mod app;
+mod build;
+mod expr;
 mod failure;
-mod trace;
+mod functional;
+mod program;
+mod scenario;
 mod script;
+mod trace;
+mod world;
 
 use std::process::ExitCode;
 

@@ -75,9 +75,30 @@ pub(crate) fn run<'a>(program: &'a [Value], env: &'a mut Env, wishes: &'a mut Wi
 }
 
 /// The statements, by the key that tells them apart.
-const STATEMENTS: [&str; 24] = [
-    "update", "overwrite", "updates", "raw", "goto", "route", "send", "parent", "interrupt", "fail", "sleep", "emit",
-    "heartbeat", "let", "if", "count", "invoke", "store_put", "store_get", "call", "gather", "return", "final", "",
+const STATEMENTS: [&str; 23] = [
+    "update",
+    "overwrite",
+    "updates",
+    "raw",
+    "goto",
+    "route",
+    "send",
+    "parent",
+    "interrupt",
+    "fail",
+    "sleep",
+    "emit",
+    "heartbeat",
+    "let",
+    "if",
+    "count",
+    "invoke",
+    "store_put",
+    "store_get",
+    "call",
+    "gather",
+    "return",
+    "final",
 ];
 
 async fn run_statement(statement: &Value, env: &mut Env, wishes: &mut Wishes, place: &str) -> Result<(), BoxError> {
@@ -194,7 +215,7 @@ async fn ask(key: &str, argument: &Value, statement: &Value, env: &Env) -> Resul
         "emit" => cx.emit(env.eval(argument)?).await,
         "heartbeat" => cx.heartbeat(),
         "invoke" => return invoke(argument, &env.eval(&statement["input"])?, env, cx).await,
-        "call" => return Ok(call(argument, &statement["args"], env, cx)?.await?),
+        "call" => return call(argument, &statement["args"], env, cx)?.await,
         "gather" => return gather(argument, env, cx).await,
         _ => return in_store(key, argument, env, cx).await,
     }
@@ -262,7 +283,11 @@ async fn gather(calls: &Value, env: &Env, cx: &Context) -> Result<Value, BoxErro
                 Err(question) => waits = Some(question),
             }
         }
-        if running.iter().any(|(calling, _)| calling.is_some()) { std::task::Poll::Pending } else { std::task::Poll::Ready(Ok(())) }
+        if running.iter().any(|(calling, _)| calling.is_some()) {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(Ok(()))
+        }
     })
     .await?;
     waits.map_or_else(|| Ok(running.into_iter().map(|(_, value)| value).collect()), Err)

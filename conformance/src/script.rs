@@ -275,6 +275,7 @@ impl<R: Runnable> Stage<R> {
     }
 }
 
+type NodeUpdates<S> = Vec<(Update<S>, String)>;
 type Supersteps<S> = Vec<Vec<(Update<S>, Option<String>)>>;
 
 fn list(value: &Value) -> &[Value] {
@@ -338,8 +339,9 @@ async fn revise<R: Runnable>(
 }
 
 /// The updates that go into a copy.
-fn copied<R: Runnable>(values: &Value) -> Result<Vec<(Update<R::State>, String)>, Failure> {
-    let one = |pair: &Value| Ok((update_of::<R>(pair[0].clone())?, pair[1].as_str().ok_or(Failure::INVALID)?.to_owned()));
+fn copied<R: Runnable>(values: &Value) -> Result<NodeUpdates<R::State>, Failure> {
+    let one =
+        |pair: &Value| Ok((update_of::<R>(pair[0].clone())?, pair[1].as_str().ok_or(Failure::INVALID)?.to_owned()));
     list(values).iter().map(one).collect()
 }
 

@@ -22,9 +22,9 @@ impl Labels {
         let Some(saver) = saver else { return Ok(Self(labels)) };
         for namespace in saver.namespaces(thread).await? {
             let mut repeats: HashMap<String, usize> = HashMap::new();
-            let mut saved = saver.list(thread, &namespace, &ListQuery::new()).await?;
-            saved.sort_by_key(|s| s.record.id);
-            for record in saved.iter().map(|s| &s.record) {
+            let mut records = saver.list(thread, &namespace, &ListQuery::new()).await?;
+            records.sort_by_key(|s| s.record.id);
+            for record in records.iter().map(|s| &s.record) {
                 let base = format!("{}:{}", record.source, record.step);
                 let repeat = repeats.entry(base.clone()).or_default();
                 *repeat += 1;
@@ -98,12 +98,11 @@ impl Renderer<'_> {
             (None, Some(data)) => self.data(data),
             (None, None) => Value::Null,
         };
-        let mut shown = json!({ "ns": event.path(), "mode": mode_name(event.mode()), "data": data });
-        // A debug event has its own facts beside those of the event inside.
-        if event.mode() == Mode::Debug
-            && let (Value::Object(shown), Some(Value::Object(debug))) = (&mut shown, Some(data))
-        {
-            shown.extend(debug);
+        let mut shown = json!({ "ns": event.path(), "mode": mode_name(event.mode()) });
+        match (event.mode(), data) {
+            // Its type and step stand beside the data of the event inside.
+            (Mode::Debug, Value::Object(debug)) => shown.as_object_mut().expect("it is an object").extend(debug),
+            (_, data) => shown["data"] = data,
         }
         shown
     }
@@ -164,7 +163,9 @@ pub(crate) fn plain(value: &Value) -> Value {
 
 fn plain_entry(map: &Map<String, Value>, key: &str, value: &Value) -> Option<(String, Value)> {
     let shown = match (key, value) {
-        ("__interrupt__", Value::Array(list)) => list.iter().map(|i| json!({ "interrupt": plain(&i["value"]) })).collect(),
+        ("__interrupt__", Value::Array(list)) => {
+            list.iter().map(|i| json!({ "interrupt": plain(&i["value"]) })).collect()
+        }
         // A message that has not been brought into its normal form yet.
         ("id", id) if map.contains_key("role") && map.contains_key("content") && is_generated(id) => return None,
         _ => plain(value),

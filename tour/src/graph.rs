@@ -142,5 +142,6 @@ async fn approve(incident: Incident, cx: Context) -> Result<IncidentUpdate, Inte
 pub(crate) fn source() -> Vec<String> {
     let from_graph = include_str!("graph.rs").lines().skip_while(|line| !line.contains("StateGraph::<"));
     let until_built = from_graph.take_while(|line| *line != "}");
-    until_built.map(|line| line.strip_prefix("    ").unwrap_or(line).to_owned()).collect()
+    // Half the indent, to leave room for the drawing.
+    until_built.map(|line| line.replacen("    ", "", 1).replacen("    ", "  ", 1)).collect()
 }

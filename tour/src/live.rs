@@ -208,9 +208,10 @@ impl Bars {
     /// All rows in place of those drawn before, as one piece of text, so that nothing flickers.
     fn draw_again(&mut self, screen: &Screen) {
         let up = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { String::new() };
-        let rows: String = self.rows.iter().map(|row| format!("\u{1b}[2K{}\n", row.text(screen, self.step))).collect();
+        let rows: Vec<String> = self.rows.iter().map(|row| row.text(screen, self.step)).collect();
+        let rows = rows.join("\n\u{1b}[2K");
         // Without wrapping: in a narrow terminal, a row still takes one line.
-        screen.put(&format!("\u{1b}[?7l{up}\r{rows}\u{1b}[?7h"));
+        screen.put(&format!("\u{1b}[?7l{up}\r\u{1b}[2K{rows}\n\u{1b}[?7h"));
         self.drawn = self.rows.len();
     }
 

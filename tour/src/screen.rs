@@ -30,19 +30,21 @@ pub(crate) struct Screen {
     pub(crate) live: bool,
     colours: bool,
     asks: bool,
+    out: io::Stdout,
 }
 
 impl Screen {
     /// What stdout and stdin are good for.
     pub(crate) fn new() -> Self {
-        let live = io::stdout().is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let out = io::stdout();
+        let live = out.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb");
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { live, colours: live && !no_color, asks: io::stdin().is_terminal() }
+        Self { live, colours: live && !no_color, asks: io::stdin().is_terminal(), out }
     }
 
     /// Writes text at once; if nobody reads any more, there is nothing left to do.
     pub(crate) fn put(&self, text: &str) {
-        let mut out = io::stdout().lock();
+        let mut out = self.out.lock();
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
             std::process::exit(0);
         }
@@ -96,7 +98,7 @@ impl Screen {
         format!("{}  {}", self.ink(Ink::Faint, &format!("{step:>2}")), self.ink(ink, &pad(name, NAMES)))
     }
 
-    /// Two texts side by side. `shown` is `plain` with colours, so that `plain` tells its width.
+    /// Two texts side by side. `coloured` is `plain` with colours, so that `plain` tells its width.
     pub(crate) fn beside(&self, plain: &str, coloured: &str, right: &[String]) {
         let widest = plain.lines().map(|l| l.chars().count()).max().unwrap_or(0);
         let shown = if self.colours { coloured } else { plain };
@@ -124,7 +126,10 @@ impl Screen {
 
     /// Asks until `read` understands; `None` if nobody is there to be asked.
     pub(crate) fn ask<T>(&self, question: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
-        while self.asks {
+        if !self.asks {
+            return None;
+        }
+        loop {
             self.put(&format!("{:GUTTER$}{question} {} ", "", self.ink(Ink::Human, "›")));
             let mut line = String::new();
             match io::stdin().lock().read_line(&mut line) {
@@ -138,7 +143,6 @@ impl Screen {
                 return Some(answer);
             }
         }
-        None
     }
 }
 

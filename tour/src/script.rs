@@ -9,6 +9,11 @@ pub(crate) const DOUBTED: &str = "releases";
 /// What the fork says that it found.
 pub(crate) const EDITED: &str = "no release today";
 
+/// What helps against a bad release.
+const ROLL_BACK: &str = "roll back to 4.1";
+/// What helps against too few connections.
+const RAISE_POOL: &str = "raise the pool to 60";
+
 /// What the model wants.
 pub(crate) enum Turn {
     /// Tools called.
@@ -59,14 +64,13 @@ fn look(alert: &str) -> (String, Turn) {
 
 fn propose(found: &[Finding]) -> (String, Turn) {
     let released = found.iter().any(|f| f.tool == DOUBTED && f.text != EDITED);
-    let (cause, fix) = if released { ("release 4.2", "roll back to 4.1") } else { ("the pool is too small", "pool from 20 to 60") };
-    let words = format!("Cause: {cause}. I would {}.", if released { fix } else { "raise the pool from 20 to 60" });
-    (words, Turn::Propose(Proposal { cause: cause.to_owned(), fix: fix.to_owned() }))
+    let (cause, fix) = if released { ("release 4.2", ROLL_BACK) } else { ("the pool is too small", RAISE_POOL) };
+    (format!("Cause: {cause}. I would {fix}."), Turn::Propose(Proposal { cause: cause.to_owned(), fix: fix.to_owned() }))
 }
 
 fn act(fix: Option<&str>) -> (String, Turn) {
     match fix {
-        Some(fix) => (format!("Allowed. Three regions at once."), Turn::Call(calls(ROLLOUT, Some(fix)))),
+        Some(fix) => ("Allowed. Three regions at once.".to_owned(), Turn::Call(calls(ROLLOUT, Some(fix)))),
         None => ("Not allowed. I call the humans.".to_owned(), Turn::Call(calls(CALL_HUMANS, None))),
     }
 }
@@ -74,8 +78,8 @@ fn act(fix: Option<&str>) -> (String, Turn) {
 fn end(incident: &Incident) -> (String, Turn) {
     let proposal = incident.proposal.clone().unwrap_or_default();
     let ending = match fix(&proposal, incident.verdict.as_ref()) {
-        Some("roll back to 4.1") => "fast again, 4.2 is off",
-        Some("pool from 20 to 60") => "fast again, 4.2 stays on",
+        Some(ROLL_BACK) => "fast again, 4.2 is off",
+        Some(RAISE_POOL) => "fast again, 4.2 stays on",
         Some(_) => "done as you said",
         None => "still slow, humans are on it",
     };

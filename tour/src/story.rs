@@ -35,7 +35,7 @@ pub(crate) async fn play() -> Result<(), BoxError> {
     let (last, picked) = tour.look_back(&thread).await?;
     tour.fork(&app, &thread, &picked).await?;
     tour.compare(&thread, &last).await?;
-    tour.close(began);
+    tour.close(&picked.state, began);
     Ok(())
 }
 
@@ -48,7 +48,7 @@ impl Tour {
     /// Chapter 1: the drawing, and the code that it is of.
     fn open(&self, app: &App) {
         self.screen.title("superstep", &["An on-call agent with a scripted model. No network, no keys, eight seconds."]);
-        let why = "Three nodes. The edges are checked when the graph is built, and drawn from it.";
+        let why = "Three nodes. The drawing comes from the graph, the code from its source.";
         self.screen.chapter(1, "It draws itself", "app.draw().to_terminal()", why);
         let drawing = app.draw();
         self.screen.beside(&drawing.to_terminal(), &drawing.to_terminal_colored(), &graph::source());
@@ -56,7 +56,7 @@ impl Tour {
 
     /// Chapter 2: the first run, up to the question.
     async fn run(&self, app: &App) -> Result<(i64, Proposal), BoxError> {
-        let why = "Words and progress arrive as they happen. The number at the left is the step.";
+        let why = "Words and progress arrive as they happen. At the left: the step.";
         self.screen.chapter(2, "It streams, three tools at once", "app.stream(alert).thread(..)", why);
         let alert = Incident::update().alert(script::ALERT);
         match follow(&self.screen, self.on_thread(app.stream(alert)), 0, Until::Pause).await? {
@@ -129,7 +129,7 @@ impl Tour {
 
     /// Chapter 5: the history; gives its end, and the checkpoint to go back to.
     async fn look_back(&self, thread: &Thread<Incident>) -> Result<(Snapshot, Snapshot), BoxError> {
-        let why = "Every step of both processes is kept. Each can be looked at and started from.";
+        let why = "Every step of both processes is kept, and any of them can be run again.";
         self.screen.chapter(5, "It can be rewound", "thread.history()", why);
         let history = thread.history().await?;
         let ready = |s: &&Snapshot| s.state.proposal.is_none() && !s.state.results.is_empty();
@@ -142,7 +142,7 @@ impl Tour {
 
     /// Chapter 6: the same step with another finding.
     async fn fork(&self, app: &App, thread: &Thread<Incident>, picked: &Snapshot) -> Result<(), BoxError> {
-        let why = "What if nothing had been released? Change one finding, keep the others, run on.";
+        let why = "What if nothing was released? One finding is changed, two are kept.";
         self.screen.chapter(6, "It can be forked", "thread.at(step_2).update(edit)", why);
         self.world.next_process();
         let edited = self.edit(&picked.state);
@@ -195,8 +195,9 @@ impl Tour {
     }
 
     /// The last lines.
-    fn close(&self, began: Instant) {
-        let once: Vec<String> = self.world.tools().into_iter().filter(|tool| self.world.count(tool) == 1).collect();
+    fn close(&self, shared: &Incident, began: Instant) {
+        let tools = shared.results.iter().map(|finding| finding.tool.as_str());
+        let once: Vec<&str> = tools.filter(|tool| self.world.count(tool) == 1).collect();
         self.screen.line("");
         self.screen.note(&format!("Called once for two processes and two endings: {}.", once.join(", ")));
         self.screen.note(&format!("{:.1} s. All of the agent is in tour/src/graph.rs.", began.elapsed().as_secs_f64()));
@@ -225,7 +226,7 @@ fn verdict_text(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Yes => "yes".to_owned(),
         Verdict::No => "no".to_owned(),
-        Verdict::Edit(text) => format!("no: {}", clip(text, 24)),
+        Verdict::Edit(text) => clip(&format!("instead: {text}"), 28),
     }
 }
 

@@ -223,7 +223,7 @@ impl<S: State> Run<S> {
         let mut trouble = Trouble::default();
         let mut ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
         let mut open: Vec<usize> = todo;
-        loop {
+        while !open.is_empty() {
             let batch: Vec<Finished<S>> = if ready.is_empty() {
                 match self.next_finished(&mut finished).await {
                     Some(one) => vec![one],
@@ -244,9 +244,6 @@ impl<S: State> Run<S> {
                 let todo: Vec<usize> = handlers.into_iter().filter(|ix| !self.tasks[*ix].skip).collect();
                 open.extend(&todo);
                 ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
-            }
-            if open.is_empty() {
-                break;
             }
         }
         drop(spawned);

@@ -4,125 +4,14 @@
 //! same storage. What must hold: the thread comes to the same end with the same history, and no task whose
 //! writes were saved runs again.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, CompiledStateGraph, Context, Durability, Error,
-    ErrorKind, GoOn, Interrupted, ListQuery, MemorySaver, Output, Resume, SavedCheckpoint, Send, Sent, START, State,
-    StateGraph, END, TaskRecord,
+    CompiledStateGraph, Context, Durability, END, Error, ErrorKind, GoOn, Interrupted, Output, Resume, START, Send, Sent,
+    State, StateGraph,
 };
-use tokio::sync::Notify;
 
+use crate::faulty::{Fault, Faulty, Seen, check_audit, note};
 use crate::support::trace;
-
-/// How a call of the checkpointer goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Fault {
-    /// Nothing was done, and the caller is told.
-    Refused,
-    /// It was done, but the caller is told that it was not.
-    Unacknowledged,
-    /// The process is gone before it is done.
-    Death,
-}
-
-/// What happened outside the graph, in order; nothing is ever taken back.
-#[derive(Debug, Clone, PartialEq)]
-enum Seen {
-    Ran(String),
-    Saved(String),
-}
-
-type Audit = Arc<Mutex<Vec<Seen>>>;
-
-fn note(audit: &Audit, seen: Seen) {
-    audit.lock().expect("nobody panics with the audit").push(seen);
-}
-
-/// A checkpointer over [`MemorySaver`] with a fault at one of its calls.
-#[derive(Clone)]
-struct Faulty {
-    inner: MemorySaver,
-    audit: Audit,
-    calls: Arc<AtomicUsize>,
-    fault: Option<(usize, Fault)>,
-    /// Whether calls wait before they are served, so that they overlap with the run.
-    slow: bool,
-    died: Arc<Notify>,
-    is_dead: Arc<AtomicBool>,
-}
-
-impl Faulty {
-    fn new(fault: Option<(usize, Fault)>, slow: bool) -> Self {
-        Self {
-            inner: MemorySaver::new(),
-            audit: Audit::default(),
-            calls: Arc::default(),
-            fault,
-            slow,
-            died: Arc::default(),
-            is_dead: Arc::default(),
-        }
-    }
-
-    async fn serve<T>(&self, call: impl Future<Output = Result<T, CheckpointError>>) -> Result<T, CheckpointError> {
-        let number = self.calls.fetch_add(1, Ordering::SeqCst);
-        if self.slow {
-            tokio::task::yield_now().await;
-        }
-        let lost = || CheckpointError::backend(format!("the disk failed at call {number}"));
-        match self.fault.filter(|(at, _)| *at == number) {
-            None if self.is_dead.load(Ordering::SeqCst) => std::future::pending().await,
-            None => call.await,
-            Some((_, Fault::Refused)) => Err(lost()),
-            Some((_, Fault::Unacknowledged)) => call.await.and_then(|_| Err(lost())),
-            Some((_, Fault::Death)) => {
-                self.is_dead.store(true, Ordering::SeqCst);
-                self.died.notify_one();
-                std::future::pending().await
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Checkpointer for Faulty {
-    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        self.serve(self.inner.put(thread, namespace, checkpoint)).await
-    }
-
-    async fn put_writes(&self, thread: &str, ns: &str, at: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
-        let saves = async {
-            let (id, finished) = (task.task.to_string(), task.is_finished());
-            self.inner.put_writes(thread, ns, at, task).await?;
-            if finished {
-                note(&self.audit, Seen::Saved(id));
-            }
-            Ok(())
-        };
-        self.serve(saves).await
-    }
-
-    async fn get(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        self.serve(self.inner.get(thread, ns, at)).await
-    }
-
-    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        self.serve(self.inner.list(thread, ns, query)).await
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        self.inner.namespaces(thread).await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.inner.delete_thread(thread).await
-    }
-}
 
 #[derive(State, Clone, Default, Serialize, Deserialize)]
 struct Board {
@@ -210,45 +99,33 @@ async fn go_on(app: &CompiledStateGraph<Board>, durability: Durability) -> Resul
 async fn to_the_end(app: &CompiledStateGraph<Board>, durability: Durability) -> Result<String, Error> {
     for _ in 0..4 {
         if go_on(app, durability).await?.is_none() {
-            return Ok(trace(&app.thread("t")).await);
+            return trace(&app.thread("t")).await;
         }
     }
     panic!("the thread comes to no end: {:?}", app.thread("t").state().await);
-}
-
-/// No task runs after its writes were saved.
-fn check_audit(audit: &Audit, story: &str) {
-    let mut saved = HashSet::new();
-    for seen in audit.lock().expect("nobody panics with the audit").iter() {
-        match seen {
-            Seen::Saved(task) => drop(saved.insert(task.clone())),
-            Seen::Ran(task) => assert!(!saved.contains(task), "{story}: task {task} ran again after its writes were saved"),
-        }
-    }
 }
 
 async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
     let whole = Faulty::new(None, slow);
     let expected = to_the_end(&graph(whole.clone()), durability).await.expect("nothing goes wrong");
     check_audit(&whole.audit, "undisturbed");
-    let calls = whole.calls.load(Ordering::SeqCst);
+    let calls = whole.calls();
     assert!(calls > 40, "the run is long enough to be worth it: {calls} calls");
 
     for call in 0..calls {
-        let story = format!("{durability:?}, {fault:?} at call {call}");eprintln!("{story} slow {slow}");
+        let story = format!("{durability:?}, {fault:?} at call {call}");
         let saver = Faulty::new(Some((call, fault)), slow);
         let broken = graph(saver.clone());
         tokio::select! {
             biased;
             () = saver.died.notified() => {}
             result = to_the_end(&broken, durability) => {
-                // The last calls of the whole run are the look at its end: there the run itself was well.
                 let error = result.expect_err(&story);
                 assert_eq!(error.kind(), ErrorKind::Checkpoint, "{story}: {error}");
                 assert!(error.to_string().contains("the disk failed"), "{story}: {error}");
             }
         }
-        let mended = Faulty { fault: None, is_dead: Arc::default(), ..saver };
+        let mended = saver.mended();
         let found = to_the_end(&graph(mended.clone()), durability).await.expect(&story);
         assert!(found == expected, "{story}, the history is\n{found}\ninstead of\n{expected}");
         check_audit(&mended.audit, &story);

@@ -2,9 +2,12 @@
 
 mod cache;
 mod derive;
+mod determinism;
 mod die_everywhere;
 mod draw;
+mod faulty;
 mod store;
 mod support;
+mod typed_equals_dynamic;
 mod ui;
 mod wide;

@@ -1,7 +1,7 @@
 //! What the tests of runs share: histories without ids, and saved work as it can be looked at.
 
 use serde_json::{Value, json};
-use superstep::{Event, EventStream, State, StateSnapshot, Thread};
+use superstep::{Error, Event, EventStream, State, StateSnapshot, Thread};
 
 /// A snapshot without what differs from run to run: ids and times.
 pub(crate) fn plain<S: State>(snapshot: &StateSnapshot<S>) -> Value {
@@ -12,18 +12,18 @@ pub(crate) fn plain<S: State>(snapshot: &StateSnapshot<S>) -> Value {
 }
 
 /// The history of a thread, newest first, without ids.
-pub(crate) async fn history<S: State>(thread: &Thread<S>) -> Vec<Value> {
-    thread.history().await.expect("the history can be read").iter().map(plain).collect()
+pub(crate) async fn history<S: State>(thread: &Thread<S>) -> Result<Vec<Value>, Error> {
+    Ok(thread.history().await?.iter().map(plain).collect())
 }
 
 /// One line for each checkpoint, oldest first.
-pub(crate) async fn trace<S: State>(thread: &Thread<S>) -> String {
+pub(crate) async fn trace<S: State>(thread: &Thread<S>) -> Result<String, Error> {
     let mut lines = Vec::new();
-    for at in thread.history().await.expect("the history can be read").iter().rev() {
+    for at in thread.history().await?.iter().rev() {
         let (step, source) = (at.step.unwrap_or_default(), at.source.expect("a saved checkpoint has a source"));
         lines.push(format!("{step:>2} {source:<6} {} -> {}", at.values(), at.next.join(", ")));
     }
-    lines.join("\n")
+    Ok(lines.join("\n"))
 }
 
 /// All events of a stream as JSON without ids, each with its mode; an error ends the list.
