@@ -127,6 +127,14 @@ impl TaskId {
         Self(hasher.digest128())
     }
 
+    /// The same from one text.
+    pub(crate) fn of(checkpoint: CheckpointId, text: &[u8]) -> Self {
+        let mut bytes = smallvec::SmallVec::<[u8; 192]>::new();
+        bytes.extend_from_slice(&checkpoint.0.to_be_bytes());
+        bytes.extend_from_slice(text);
+        Self(xxh3_128(&bytes))
+    }
+
     /// The id from its number, as a checkpointer gave it.
     pub fn from_u128(bits: u128) -> Self {
         Self(bits)

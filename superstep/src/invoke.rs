@@ -124,7 +124,7 @@ pub(crate) struct Options {
     output: Option<Vec<String>>,
     contexts: Vec<AnyContext>,
     control: RunControl,
-    cancel: CancellationToken,
+    cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
     run_id: Option<String>,
@@ -146,7 +146,7 @@ impl Default for Options {
             output: None,
             contexts: Vec::new(),
             control: RunControl::new(),
-            cancel: CancellationToken::new(),
+            cancel: None,
             max_concurrency: None,
             metadata: BTreeMap::new(),
             run_id: None,
@@ -245,7 +245,7 @@ macro_rules! run_options {
 
         /// Cancels the whole run, subgraphs included.
         pub fn cancellation(mut $self, token: CancellationToken) -> Self {
-            $options.cancel = token;
+            $options.cancel = Some(token);
             $self
         }
 
@@ -397,7 +397,7 @@ impl Options {
             store: graph.store.clone(),
             cache: graph.cache.clone(),
             control: self.control.clone(),
-            cancel: self.cancel.child_token(),
+            cancel: self.cancel.as_ref().map(CancellationToken::child_token).unwrap_or_default(),
             recursion_limit: self.recursion_limit,
             durability: self.durability,
             checkpointer,

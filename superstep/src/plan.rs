@@ -95,6 +95,8 @@ pub(crate) struct NodePlan<S: State> {
     /// The start node: it runs, but nobody sees it.
     pub(crate) hidden: bool,
     pub(crate) triggers: Vec<usize>,
+    /// Where the node's tasks stand in the order in which writes are applied.
+    pub(crate) path: Arc<str>,
     /// The triggers' names in order, part of the ids of the node's tasks.
     pub(crate) trigger_names: Vec<String>,
     /// The node's place in the order of names.

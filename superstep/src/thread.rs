@@ -254,7 +254,7 @@ impl<S: State> Thread<S> {
         let mut saver = self.saver()?;
         let id = revise(&self.graph, &mut saver, self.checkpoint, revision).await?;
         let parents = std::collections::BTreeMap::new();
-        Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace, id, parents })
+        Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace.to_string(), id, parents })
     }
 
     /// Goes on: from the latest checkpoint with what is left to do, or again from this one.

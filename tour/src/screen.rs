@@ -70,12 +70,10 @@ impl Screen {
     }
 
     /// The name of the whole, and what it is about.
-    pub(crate) fn title(&self, name: &str, about: &[&str]) {
+    pub(crate) fn title(&self, name: &str, about: &str) {
         let rule = "━".repeat(WIDTH - 4 - name.chars().count() - 1);
         self.line(&format!("\n  {} {}", self.ink(Ink::Strong, name), self.ink(Ink::Busy, &rule)));
-        for line in about {
-            self.line(&format!("  {line}"));
-        }
+        self.line(&format!("  {about}"));
     }
 
     /// A chapter: its number and title, the call that does it, and why it matters.
@@ -114,9 +112,11 @@ impl Screen {
 
     /// A table: its head and rows, columns as wide as their widest cells.
     pub(crate) fn table(&self, head: &[&str], rows: &[Vec<(Ink, String)>]) {
-        let widths: Vec<usize> = (0..head.len())
-            .map(|at| rows.iter().map(|row| row[at].1.chars().count()).chain([head[at].chars().count()]).max().unwrap_or(0))
-            .collect();
+        let width = |(at, head): (usize, &&str)| {
+            let cells = rows.iter().map(|row| row[at].1.chars().count());
+            cells.max().unwrap_or(0).max(head.chars().count())
+        };
+        let widths: Vec<usize> = head.iter().enumerate().map(width).collect();
         let head: Vec<_> = head.iter().map(|cell| (Ink::Faint, (*cell).to_owned())).collect();
         for row in [&head].into_iter().chain(rows) {
             let cells = row.iter().zip(&widths).map(|((ink, text), width)| self.ink(*ink, &pad(text, *width)));

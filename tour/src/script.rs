@@ -54,7 +54,8 @@ const CALL_HUMANS: [Tool; 3] =
     [("page", 600, "on-call was paged"), ("ticket", 1300, "ticket is open"), ("status", 1500, "status page says so")];
 
 fn calls(tools: [Tool; 3], answer: Option<&str>) -> Vec<Call> {
-    let call = |(tool, millis, own): Tool| Call { tool: tool.to_owned(), millis, answer: answer.unwrap_or(own).to_owned() };
+    let call =
+        |(tool, millis, own): Tool| Call { tool: tool.to_owned(), millis, answer: answer.unwrap_or(own).to_owned() };
     tools.map(call).into()
 }
 
@@ -65,7 +66,10 @@ fn look(alert: &str) -> (String, Turn) {
 fn propose(found: &[Finding]) -> (String, Turn) {
     let released = found.iter().any(|f| f.tool == DOUBTED && f.text != EDITED);
     let (cause, fix) = if released { ("release 4.2", ROLL_BACK) } else { ("the pool is too small", RAISE_POOL) };
-    (format!("Cause: {cause}. I would {fix}."), Turn::Propose(Proposal { cause: cause.to_owned(), fix: fix.to_owned() }))
+    (
+        format!("Cause: {cause}. I would {fix}."),
+        Turn::Propose(Proposal { cause: cause.to_owned(), fix: fix.to_owned() }),
+    )
 }
 
 fn act(fix: Option<&str>) -> (String, Turn) {
@@ -80,7 +84,7 @@ fn end(incident: &Incident) -> (String, Turn) {
     let ending = match fix(&proposal, incident.verdict.as_ref()) {
         Some(ROLL_BACK) => "fast again, 4.2 is off",
         Some(RAISE_POOL) => "fast again, 4.2 stays on",
-        Some(_) => "done as you said",
+        Some(_) => "as you said, in all regions",
         None => "still slow, humans are on it",
     };
     (format!("Done: {ending}."), Turn::End(ending.to_owned()))

@@ -47,7 +47,7 @@ impl Tour {
 
     /// Chapter 1: the drawing, and the code that it is of.
     fn open(&self, app: &App) {
-        self.screen.title("superstep", &["An on-call agent with a scripted model. No network, no keys, eight seconds."]);
+        self.screen.title("superstep", "An on-call agent with a scripted model. No network, no keys, eight seconds.");
         let why = "Three nodes. The drawing comes from the graph, the code from its source.";
         self.screen.chapter(1, "It draws itself", "app.draw().to_terminal()", why);
         let drawing = app.draw();
@@ -77,7 +77,8 @@ impl Tour {
             screen.note("          Nobody is at the terminal, so the tour answers: yes.");
             return Verdict::Yes;
         };
-        let edit = || screen.ask("          instead", |text| (!text.is_empty()).then(|| Verdict::Edit(text.to_owned())));
+        let edit =
+            || screen.ask("          instead", |text| (!text.is_empty()).then(|| Verdict::Edit(text.to_owned())));
         match key {
             Key::Yes => Verdict::Yes,
             Key::No => Verdict::No,
@@ -97,7 +98,7 @@ impl Tour {
 
     /// Chapter 4: another process, the same saver.
     async fn come_back(&self) -> Result<App, BoxError> {
-        let why = "Run and graph are dropped in the middle of a step. Only the saver is left.";
+        let why = "Played here: run and graph are dropped in mid-step. Only the saver is left.";
         self.screen.chapter(4, "The process dies, the thread does not", "build(saver)?.stream(GoOn)", why);
         self.world.next_process();
         let app = graph::build(self.saver.clone())?;
@@ -125,6 +126,7 @@ impl Tour {
         };
         let rows: Vec<_> = [(0, "first process"), (1, "second process")].map(row).into();
         self.screen.table(&head, &rows);
+        self.screen.note("✓ finished   ✗ cut off   · not called");
     }
 
     /// Chapter 5: the history; gives its end, and the checkpoint to go back to.
@@ -177,17 +179,17 @@ impl Tour {
     async fn compare(&self, thread: &Thread<Incident>, last: &Snapshot) -> Result<(), BoxError> {
         let at = last.checkpoint.as_ref().ok_or("the end was not saved")?.id;
         let (first, second) = (thread.at(at).state().await?, thread.state().await?);
-        let row = |name: &str, of: fn(&Incident) -> String| {
-            let (left, right) = (of(&first.state), of(&second.state));
+        let row = |name: &str, of: fn(&Incident) -> Option<String>| {
+            let [left, right] = [&first, &second].map(|ending| of(&ending.state).unwrap_or_default());
             let ink = if left == right { Ink::Plain } else { Ink::Strong };
             vec![(Ink::Faint, name.to_owned()), (ink, left), (ink, right)]
         };
         let rows = [
-            row(script::DOUBTED, |s| s.results.iter().find(|f| f.tool == script::DOUBTED).map_or_else(String::new, |f| f.text.clone())),
-            row("cause", |s| s.proposal.as_ref().map_or_else(String::new, |p| p.cause.clone())),
-            row("proposal", |s| s.proposal.as_ref().map_or_else(String::new, |p| p.fix.clone())),
-            row("human", |s| s.verdict.as_ref().map_or_else(String::new, verdict_text)),
-            row("ending", |s| s.ending.clone().unwrap_or_default()),
+            row(script::DOUBTED, |s| Some(s.results.iter().find(|f| f.tool == script::DOUBTED)?.text.clone())),
+            row("cause", |s| Some(s.proposal.as_ref()?.cause.clone())),
+            row("proposal", |s| Some(s.proposal.as_ref()?.fix.clone())),
+            row("human", |s| s.verdict.as_ref().map(verdict_text)),
+            row("ending", |s| s.ending.clone()),
         ];
         self.screen.line("");
         self.screen.table(&["two endings", "as it happened", "the fork"], &rows);
@@ -200,7 +202,7 @@ impl Tour {
         let once: Vec<&str> = tools.filter(|tool| self.world.count(tool) == 1).collect();
         self.screen.line("");
         self.screen.note(&format!("Called once for two processes and two endings: {}.", once.join(", ")));
-        self.screen.note(&format!("{:.1} s. All of the agent is in tour/src/graph.rs.", began.elapsed().as_secs_f64()));
+        self.screen.note(&format!("{:.1} s. The whole graph is in tour/src/graph.rs.", began.elapsed().as_secs_f64()));
         self.screen.line("");
     }
 }
@@ -233,7 +235,8 @@ fn verdict_text(verdict: &Verdict) -> String {
 fn history_row(snapshot: &Snapshot, began: Option<SystemTime>, picked: bool) -> Vec<(Ink, String)> {
     let mark = if picked { "▸" } else { " " };
     let step = snapshot.step.map(|s| format!("{mark} {s:>4}")).unwrap_or_default();
-    let since = snapshot.created_at.zip(began).and_then(|(at, began)| at.duration_since(began).ok()).unwrap_or_default();
+    let since =
+        snapshot.created_at.zip(began).and_then(|(at, began)| at.duration_since(began).ok()).unwrap_or_default();
     let source = snapshot.source.map(|s| format!("{s:?}").to_lowercase()).unwrap_or_default();
     let ink = if picked { Ink::Busy } else { Ink::Plain };
     let at = format!("{:>6.2} s", since.as_secs_f64());

@@ -119,7 +119,7 @@ pub struct TaskRecord {
     /// The task.
     pub task: TaskId,
     /// Its place in the order in which writes are applied.
-    pub path: String,
+    pub path: Arc<str>,
     /// Its writes, in order.
     pub writes: Vec<WriteRecord>,
     /// Its error, as text.

@@ -88,7 +88,7 @@ impl Saved {
                 journal.whole(field, list.pop().expect("there is a write"));
             }
             (kind, Some(list)) if kind.is_incremental() => journal.tail(field, list),
-            _ => {}
+            _ => journal.dirty(field),
         }
     }
 }
@@ -251,7 +251,7 @@ impl<S: State> Step<'_, S> {
             let change = state.update(&self.plan.schema, field, &mut one_field, scratch)?;
             drop(one_field);
             if change.happened() {
-                self.note_presence(field, change);
+                self.set_presence(field, change);
                 if let Some(journal) = &mut self.live.journal {
                     saved.write_down(journal, field);
                 }
@@ -327,19 +327,24 @@ impl<S: State> Step<'_, S> {
         }
     }
 
+    /// A field changed otherwise than by a write.
     fn note_presence(&mut self, field: usize, change: Change) {
+        if !change.happened() {
+            return;
+        }
+        let has_value = self.set_presence(field, change);
+        if let Some(journal) = &mut self.live.journal {
+            if has_value || self.plan.kind(field) == FieldKind::Custom { journal.dirty(field) } else { journal.absent(field) }
+        }
+    }
+
+    fn set_presence(&mut self, field: usize, change: Change) -> bool {
         let has_value = match self.plan.kind(field) {
-            FieldKind::Custom if change.happened() => self.live.state.read(&self.plan.schema, field).is_some(),
+            FieldKind::Custom => self.live.state.read(&self.plan.schema, field).is_some(),
             _ => change == Change::Set,
         };
-        match change {
-            Change::None => return,
-            _ if has_value => self.live.present.set(field),
-            _ => self.live.present.unset(field),
-        }
-        if let Some(journal) = &mut self.live.journal {
-            journal.dirty(field, has_value || self.plan.kind(field) == FieldKind::Custom);
-        }
+        if has_value { self.live.present.set(field) } else { self.live.present.unset(field) }
+        has_value
     }
 }
 

@@ -64,7 +64,7 @@ impl<S: State> Run<S> {
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();
-        let record = writes.record(&self.plan, codec, TaskId::NULL, String::new())?;
+        let record = writes.record(&self.plan, codec, TaskId::NULL, "".into())?;
         let entries: Vec<(String, Vec<u8>, bool)> =
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
@@ -85,7 +85,7 @@ fn cached_writes(bytes: &Bytes) -> Result<crate::TaskRecord, String> {
     });
     Ok(crate::TaskRecord {
         task: TaskId::NULL,
-        path: String::new(),
+        path: "".into(),
         writes: writes.collect(),
         error: None,
         handled: false,

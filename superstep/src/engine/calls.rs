@@ -88,7 +88,7 @@ impl<S: State> CallDesk<S> {
         if saver.durability == Durability::Exit {
             return Ok(());
         }
-        let record = writes.record(&self.plan, saver.codec, id, String::new())?;
+        let record = writes.record(&self.plan, saver.codec, id, "".into())?;
         Ok(saver.put_writes(saved, record).await?)
     }
 

@@ -2,9 +2,6 @@
 //!
 //! Everything is kept by name, so a graph may gain and lose nodes between runs.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,29 +11,9 @@ use super::writes::{decode_send, encode_send};
 use crate::checkpoint::Codec;
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Put, State, encode as encode_value};
+use crate::state::{Put, State, decode as decode_value, encode as encode_value};
 
-#[derive(Serialize, Deserialize)]
-struct Saved<'a> {
-    max: u64,
-    stop: u64,
-    /// Channels that ever changed: version, then the signal.
-    #[serde(borrow)]
-    channels: Vec<SavedChannel<'a>>,
-    /// Nodes that ever ran: the versions of their triggers.
-    #[serde(borrow)]
-    seen: Vec<(Cow<'a, str>, Vec<(Cow<'a, str>, u64)>)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sends: Vec<Vec<u8>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    start: Option<SavedStart>,
-    #[serde(borrow)]
-    updated: Option<Vec<Cow<'a, str>>>,
-}
-
-/// Name, version, set, finished, members of a join.
-type SavedChannel<'a> = (Cow<'a, str>, u64, bool, bool, Vec<Cow<'a, str>>);
-
+/// A waiting input as it is saved.
 #[derive(Serialize, Deserialize)]
 enum SavedStart {
     Writes { puts: Vec<(String, Vec<u8>, bool)>, goto: Vec<SavedGoto> },
@@ -49,6 +26,56 @@ enum SavedGoto {
     Send(Vec<u8>),
 }
 
+/// Numbers in as few bytes as they need, and text with its length in front.
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn number(&mut self) -> Result<u64, String> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or("it ends too early")?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number is too long".to_owned())
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], String> {
+        let len = usize::try_from(self.number()?).map_err(|e| e.to_string())?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or("it ends too early")?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<&'a str, String> {
+        std::str::from_utf8(self.bytes()?).map_err(|e| e.to_string())
+    }
+}
+
 fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
     match plan.control.get(channel) {
         Some(control) => &control.name,
@@ -57,42 +84,55 @@ fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
 }
 
 pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Bytes, String> {
-    let is_trigger = |c: &usize| !plan.triggered[*c].is_empty();
-    let channels = (0..plan.triggered.len()).filter(is_trigger).filter(|c| live.versions[*c] > 0);
-    let saved = Saved {
-        max: live.max_version,
-        stop: live.stop_seen,
-        channels: channels.map(|c| saved_channel(plan, live, c)).collect(),
-        seen: saved_seen(plan, live),
-        sends: live.sends.iter().map(|s| Ok(encode_send(plan, s)?.to_vec())).collect::<Result<_, String>>()?,
-        start: live.start.as_ref().map(|s| saved_start(plan, codec, s)).transpose()?,
-        updated: live.updated.as_ref().map(|list| list.iter().map(|c| channel_name(plan, *c).into()).collect()),
-    };
-    encode_value(&saved).map_err(|e| e.to_string())
+    let mut out = Writer(Vec::with_capacity(128));
+    out.number(live.max_version);
+    out.number(live.stop_seen);
+    let is_trigger = |c: &usize| live.versions[*c] > 0 && !plan.triggered[*c].is_empty();
+    let triggers = || (0..plan.triggered.len()).filter(is_trigger);
+    out.number(triggers().count() as u64);
+    triggers().for_each(|c| write_channel(&mut out, plan, live, c));
+    let ran = |n: &usize| live.seen[plan.seen_at[*n]..].iter().take(plan.nodes[*n].triggers.len()).any(|v| *v > 0);
+    let nodes = || (0..plan.nodes.len()).filter(ran);
+    out.number(nodes().count() as u64);
+    nodes().for_each(|n| write_seen(&mut out, plan, live, n));
+    out.number(live.sends.len() as u64);
+    for send in &live.sends {
+        out.bytes(&encode_send(plan, send)?);
+    }
+    match &live.start {
+        Some(start) => out.bytes(&encode_value(&saved_start(plan, codec, start)?).map_err(|e| e.to_string())?),
+        None => out.bytes(&[]),
+    }
+    // Zero: not known. Otherwise one more than the number of updated channels.
+    out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
+    live.updated.iter().flatten().for_each(|c| out.text(channel_name(plan, *c)));
+    Ok(out.0.into())
 }
 
-fn saved_channel<'a, S: State>(plan: &'a Plan<S>, live: &Live<S>, channel: usize) -> SavedChannel<'a> {
-    let name = channel_name(plan, channel).into();
-    let version = live.versions[channel];
-    let Some(control) = plan.control.get(channel) else { return (name, version, false, false, Vec::new()) };
+fn write_channel<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, channel: usize) {
+    out.text(channel_name(plan, channel));
+    out.number(live.versions[channel]);
+    let Some(control) = plan.control.get(channel) else { return out.number(0) };
     let signal = &live.signals[channel];
     let members = match &control.kind {
-        ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
-            members.iter().enumerate().filter(|(i, _)| signal.members.has(*i)).map(|(_, m)| m.into()).collect()
-        }
-        _ => Vec::new(),
+        ControlKind::Join { members } | ControlKind::JoinDeferred { members } => members.as_slice(),
+        _ => &[],
     };
-    (name, version, signal.set, signal.finished, members)
+    let written = || members.iter().enumerate().filter(|(i, _)| signal.members.has(*i));
+    let flags = u64::from(signal.set) | u64::from(signal.finished) << 1;
+    out.number(flags | (written().count() as u64) << 2);
+    written().for_each(|(_, m)| out.text(m));
 }
 
-fn saved_seen<'a, S: State>(plan: &'a Plan<S>, live: &Live<S>) -> Vec<(Cow<'a, str>, Vec<(Cow<'a, str>, u64)>)> {
-    let of_node = |(ix, node): (usize, &'a crate::plan::NodePlan<S>)| {
-        let at = plan.seen_at[ix];
-        let triggers = node.triggers.iter().enumerate().filter(|(i, _)| live.seen[at + i] > 0);
-        let seen: Vec<_> = triggers.map(|(i, c)| (channel_name(plan, *c).into(), live.seen[at + i])).collect();
-        (!seen.is_empty()).then(|| ((&*node.name).into(), seen))
-    };
-    plan.nodes.iter().enumerate().filter_map(of_node).collect()
+fn write_seen<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, node: usize) {
+    let at = plan.seen_at[node];
+    let triggers = &plan.nodes[node].triggers;
+    out.text(&plan.nodes[node].name);
+    out.number(triggers.len() as u64);
+    for (i, channel) in triggers.iter().enumerate() {
+        out.text(channel_name(plan, *channel));
+        out.number(live.seen[at + i]);
+    }
 }
 
 fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> Result<SavedStart, String> {
@@ -119,37 +159,61 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
 }
 
 pub(crate) fn decode<S: State>(plan: &Plan<S>, codec: &Codec<S>, bytes: &[u8], live: &mut Live<S>) -> Result<(), String> {
-    let saved: Saved<'_> = rmp_serde::from_slice(bytes).map_err(|e| e.to_string())?;
-    let names: BTreeMap<&str, usize> = (0..plan.triggered.len()).rev().map(|c| (channel_name(plan, c), c)).collect();
-    live.max_version = saved.max;
-    live.stop_seen = saved.stop;
-    for (name, version, set, finished, members) in saved.channels {
-        let Some(&channel) = names.get(&*name) else { continue };
-        live.versions[channel] = version;
-        let Some(control) = plan.control.get(channel) else { continue };
-        let signal = &mut live.signals[channel];
-        (signal.set, signal.finished) = (set, finished);
-        if let ControlKind::Join { members: all } | ControlKind::JoinDeferred { members: all } = &control.kind {
-            let place = |m: &Cow<'_, str>| all.iter().position(|a| *a == **m);
-            members.iter().filter_map(place).for_each(|m| signal.members.set(m));
-        }
-        if set && matches!(control.kind, ControlKind::Start | ControlKind::Branch) {
-            live.open.push(channel);
-        }
+    let mut input = Reader(bytes);
+    // Control channels come first and win over fields of the same name.
+    let find = |name: &str| (0..plan.triggered.len()).find(|c| channel_name(plan, *c) == name);
+    live.max_version = input.number()?;
+    live.stop_seen = input.number()?;
+    for _ in 0..input.number()? {
+        let channel = find(input.text()?);
+        read_channel(&mut input, plan, live, channel)?;
     }
-    for (node, seen) in saved.seen {
-        let Some(node) = plan.node(&node) else { continue };
-        for (name, version) in seen {
+    for _ in 0..input.number()? {
+        let node = plan.node(input.text()?);
+        for _ in 0..input.number()? {
+            let (name, version) = (input.text()?, input.number()?);
+            let Some(node) = node else { continue };
             let trigger = plan.nodes[node].triggers.iter().position(|c| channel_name(plan, *c) == name);
             if let Some(trigger) = trigger {
                 live.seen[plan.seen_at[node] + trigger] = version;
             }
         }
     }
-    live.sends = saved.sends.iter().map(|s| decode_send(s).map_err(|e| e.to_string())).collect::<Result<_, _>>()?;
-    live.start = saved.start.map(|s| restored_start(plan, codec, s)).transpose()?;
-    let updated = saved.updated.map(|list| list.iter().filter_map(|n| names.get(&**n).copied()).collect::<Vec<_>>());
-    live.updated = updated.filter(|list| !list.is_empty());
+    live.sends.clear();
+    for _ in 0..input.number()? {
+        live.sends.push(decode_send(input.bytes()?).map_err(|e| e.to_string())?);
+    }
+    live.start = match input.bytes()? {
+        [] => None,
+        saved => Some(restored_start(plan, codec, decode_value(saved).map_err(|e| e.to_string())?)?),
+    };
+    let updated = input.number()?;
+    let mut list = Vec::new();
+    for _ in 1..updated {
+        list.extend(find(input.text()?));
+    }
+    live.updated = Some(list).filter(|list| !list.is_empty());
+    Ok(())
+}
+
+fn read_channel<S: State>(input: &mut Reader<'_>, plan: &Plan<S>, live: &mut Live<S>, channel: Option<usize>) -> Result<(), String> {
+    let (version, flags) = (input.number()?, input.number()?);
+    let mut members = Vec::new();
+    for _ in 0..flags >> 2 {
+        members.push(input.text()?);
+    }
+    let Some(channel) = channel else { return Ok(()) };
+    live.versions[channel] = version;
+    let Some(control) = plan.control.get(channel) else { return Ok(()) };
+    let signal = &mut live.signals[channel];
+    (signal.set, signal.finished) = (flags & 1 == 1, flags & 2 == 2);
+    if let ControlKind::Join { members: all } | ControlKind::JoinDeferred { members: all } = &control.kind {
+        let place = |m: &&str| all.iter().position(|a| a == *m);
+        members.iter().filter_map(place).for_each(|m| signal.members.set(m));
+    }
+    if signal.set && matches!(control.kind, ControlKind::Start | ControlKind::Branch) {
+        live.open.push(channel);
+    }
     Ok(())
 }
 

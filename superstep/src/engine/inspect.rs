@@ -92,7 +92,7 @@ pub(crate) async fn snapshot_of<S: State>(
     }
     let at = |id| CheckpointRef {
         thread: saver.thread.to_string(),
-        namespace: saver.namespace.clone(),
+        namespace: saver.namespace.to_string(),
         id,
         parents: (*record.parents).clone(),
     };
@@ -118,7 +118,7 @@ fn apply_finished<S: State>(
     tasks: Vec<Task<S>>,
     pending: &super::save::Pending<S>,
 ) -> Result<(), Error> {
-    let mut done: Vec<(String, Applied<S>)> = Vec::new();
+    let mut done: Vec<(Arc<str>, Applied<S>)> = Vec::new();
     for ix in 0..tasks.len() {
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
         let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);

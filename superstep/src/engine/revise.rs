@@ -139,7 +139,7 @@ impl<'a, S: State> Reviser<'a, S> {
             let batch = SmallVec::from_iter([Applied::by_caller(self.pending.null.output())]);
             apply(self.plan, &mut self.live, None, batch, None)?;
         }
-        let mut done: Vec<(String, Applied<S>)> = Vec::new();
+        let mut done: Vec<(Arc<str>, Applied<S>)> = Vec::new();
         for ix in 0..tasks.len() {
             let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
             let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
@@ -203,7 +203,7 @@ impl<'a, S: State> Reviser<'a, S> {
                 let mut shown = writes.clone();
                 shown.done = !shown.has_output();
                 if shown.has_output() {
-                    let record = shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}"))?;
+                    let record = shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}").into())?;
                     self.saver.put_writes(base, record).await?;
                 }
                 shown.done = writes.done;

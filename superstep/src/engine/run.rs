@@ -707,7 +707,7 @@ impl<S: State> Run<S> {
         if tasks.len() > 1 {
             let plan = &self.plan;
             if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {
-                let mut keyed: Vec<(String, usize)> = (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
+                let mut keyed: Vec<(Arc<str>, usize)> = (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
                 keyed.sort();
                 let mut slots: Vec<Option<Task<S>>> = tasks.into_iter().map(Some).collect();
                 tasks = keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()).collect();
@@ -795,18 +795,18 @@ impl<S: State> Run<S> {
         self.save_null_record().await?;
         for (id, mut writes) in self.pending.tasks.clone() {
             let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
-            let path = path.map(|ix| tasks::path_text(&self.plan, &self.tasks, ix)).unwrap_or_default();
+            let path = path.map(|ix| tasks::path_text(&self.plan, &self.tasks, ix)).unwrap_or_else(|| "".into());
             self.save_record(id, &mut writes, path).await?;
         }
         if let Some(desk) = self.desk.clone() {
             for (id, mut writes) in desk.finished() {
-                self.save_record(id, &mut writes, String::new()).await?;
+                self.save_record(id, &mut writes, "".into()).await?;
             }
         }
         Ok(())
     }
 
-    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: String) -> Result<(), Error> {
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Arc<str>) -> Result<(), Error> {
         let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
         let record = writes.record(&self.plan, saver.codec, id, path)?;
         Ok(saver.put_writes(checkpoint, record).await?)
@@ -825,7 +825,7 @@ impl<S: State> Run<S> {
         }
         let mut writes = self.pending.null.clone();
         writes.rest_mut().resume = self.pending.null_resume.clone().map(|v| vec![v]);
-        self.save_record(TaskId::NULL, &mut writes, String::new()).await
+        self.save_record(TaskId::NULL, &mut writes, "".into()).await
     }
 
     /// Saves what a task wrote, unless only the end of the run is saved.

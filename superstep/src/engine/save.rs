@@ -24,15 +24,16 @@ use crate::state::{Put, Scratch, State};
 /// The fields that changed since the last checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    changed: BTreeMap<usize, Entry>,
+    /// In the order of fields.
+    changed: Vec<(usize, Entry)>,
     /// For fields saved as tails: how much lies in the tail, and in the last whole value.
-    tails: BTreeMap<usize, TailSize>,
+    tails: Vec<(usize, TailSize)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Entry {
     /// Encode the value when it is saved.
-    Dirty { untouched_before: Option<Box<Entry>> },
+    Dirty,
     Whole(Bytes),
     Tail(Vec<Bytes>),
     Absent,
@@ -45,33 +46,43 @@ struct TailSize {
 }
 
 impl Journal {
+    fn set(&mut self, field: usize, entry: Entry) {
+        match self.changed.binary_search_by_key(&field, |(f, _)| *f) {
+            Ok(place) => self.changed[place].1 = entry,
+            Err(place) => self.changed.insert(place, (field, entry)),
+        }
+    }
+
+    fn size_of(&mut self, field: usize) -> &mut TailSize {
+        let place = self.tails.iter().position(|(f, _)| *f == field).unwrap_or_else(|| {
+            self.tails.push((field, TailSize::default()));
+            self.tails.len() - 1
+        });
+        &mut self.tails[place].1
+    }
+
     /// A field changed, in a way that only its value tells.
-    pub(crate) fn dirty(&mut self, field: usize, has_value: bool) {
-        let before = self.changed.remove(&field).map(Box::new);
-        let entry = if has_value { Entry::Dirty { untouched_before: before } } else { Entry::Absent };
-        self.changed.insert(field, entry);
+    pub(crate) fn dirty(&mut self, field: usize) {
+        self.set(field, Entry::Dirty);
     }
 
-    /// The change just noted is this value.
+    /// A field has no value any more.
+    pub(crate) fn absent(&mut self, field: usize) {
+        self.set(field, Entry::Absent);
+    }
+
+    /// A field was set to this.
     pub(crate) fn whole(&mut self, field: usize, bytes: Bytes) {
-        self.changed.insert(field, Entry::Whole(bytes));
+        self.set(field, Entry::Whole(bytes));
     }
 
-    /// The change just noted is these writes.
+    /// These writes were merged into a field.
     pub(crate) fn tail(&mut self, field: usize, writes: Vec<Bytes>) {
-        let before = match self.changed.remove(&field) {
-            Some(Entry::Dirty { untouched_before }) => untouched_before,
-            other => other.map(Box::new),
-        };
-        let entry = match before.map(|b| *b) {
-            None => Entry::Tail(writes),
-            Some(Entry::Tail(mut earlier)) => {
-                earlier.extend(writes);
-                Entry::Tail(earlier)
-            }
-            Some(_) => Entry::Dirty { untouched_before: None },
-        };
-        self.changed.insert(field, entry);
+        match self.changed.iter_mut().find(|(f, _)| *f == field) {
+            None => self.set(field, Entry::Tail(writes)),
+            Some((_, Entry::Tail(earlier))) => earlier.extend(writes),
+            Some((_, entry)) => *entry = Entry::Dirty,
+        }
     }
 }
 
@@ -80,7 +91,7 @@ pub(crate) struct Saver<S: State> {
     pub(crate) checkpointer: Arc<dyn Checkpointer>,
     pub(crate) codec: &'static Codec<S>,
     pub(crate) thread: Arc<str>,
-    pub(crate) namespace: String,
+    pub(crate) namespace: Arc<str>,
     pub(crate) durability: Durability,
     queue: Arc<tokio::sync::Mutex<SaveQueue>>,
 }
@@ -159,9 +170,10 @@ impl<S: State> Saver<S> {
         checkpointer: Arc<dyn Checkpointer>,
         codec: &'static Codec<S>,
         thread: Arc<str>,
-        namespace: String,
+        namespace: impl Into<Arc<str>>,
         durability: Durability,
     ) -> Self {
+        let namespace = namespace.into();
         Self { checkpointer, codec, thread, namespace, durability, queue: Arc::default() }
     }
 
@@ -209,7 +221,7 @@ impl<S: State> Saver<S> {
                 state.update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch).map_err(refused)?;
             }
             let size = TailSize { tail: field.tail.iter().map(Bytes::len).sum(), whole: field.whole.as_ref().map_or(0, Bytes::len) };
-            journal.tails.insert(place, size);
+            journal.tails.push((place, size));
             restored.push(place);
         }
         for place in restored {
@@ -259,12 +271,12 @@ impl<S: State> Saver<S> {
                 continue;
             }
             let name = plan.field_names[field].clone();
-            let size = journal.tails.entry(field).or_default();
+            let size = journal.size_of(field);
             let value = match entry {
                 Entry::Absent => FieldValue::Absent,
                 Entry::Whole(bytes) => FieldValue::Whole(bytes),
                 Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
-                Entry::Tail(_) | Entry::Dirty { .. } => {
+                Entry::Tail(_) | Entry::Dirty => {
                     let bytes = self.codec.field(&live.state, &plan.schema, field);
                     let bytes = bytes.map_err(|e| fail(format!("field `{name}`"), e.to_string()))?;
                     *size = TailSize { tail: 0, whole: bytes.len() };

@@ -108,36 +108,45 @@ pub(crate) fn task_id<S: State>(
     task: &Task<S>,
     failed: Option<TaskId>,
 ) -> TaskId {
+    use std::io::Write;
     let node = &plan.nodes[task.node];
-    let at = if namespace.is_empty() { node.name.to_string() } else { format!("{namespace}|{}", node.name) };
-    let step = step.to_string();
-    let mut parts: Vec<&str> = vec![&at, &step, &node.name];
-    let (push, failed_id);
+    let mut text = SmallVec::<[u8; 160]>::new();
+    let mut add = |part: &str| text.extend_from_slice(part.as_bytes());
+    if !namespace.is_empty() {
+        add(namespace);
+        add("|");
+    }
+    add(&node.name);
+    // Writing to memory cannot fail.
+    let _infallible = write!(text, "{step}");
+    let mut add = |part: &str| text.extend_from_slice(part.as_bytes());
+    add(&node.name);
     match task.path {
         TaskPath::Pull => {
-            parts.push("__pregel_pull");
-            parts.extend(node.trigger_names.iter().map(String::as_str));
+            add("__pregel_pull");
+            node.trigger_names.iter().for_each(|t| add(t));
         }
         TaskPath::Push(ix) => {
-            push = ix.to_string();
-            parts.extend(["__pregel_push", &push]);
+            add("__pregel_push");
+            let _infallible = write!(text, "{ix}");
         }
         TaskPath::Handler { .. } => {
-            failed_id = failed.map(|f| f.to_string()).unwrap_or_default();
-            parts.extend(["__pregel_push", "node_error_handler", &failed_id]);
+            add("__pregel_push");
+            add("node_error_handler");
+            add(&failed.map(|f| f.to_string()).unwrap_or_default());
         }
     }
-    TaskId::derive(checkpoint, &parts)
+    TaskId::of(checkpoint, &text)
 }
 
 /// The place of a task in the order in which writes are applied, as text.
-pub(crate) fn path_text<S: State>(plan: &Plan<S>, tasks: &[Task<S>], task: usize) -> String {
+pub(crate) fn path_text<S: State>(plan: &Plan<S>, tasks: &[Task<S>], task: usize) -> Arc<str> {
     match tasks[task].path {
-        TaskPath::Pull => format!("~__pregel_pull, {}", plan.nodes[tasks[task].node].name),
-        TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0),
+        TaskPath::Pull => plan.nodes[tasks[task].node].path.clone(),
+        TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0).into(),
         TaskPath::Handler { of } => match tasks[of].path {
-            TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}, node_error_handler, {:010}", 0, 0),
-            _ => format!("{}, node_error_handler, {:010}", path_text(plan, tasks, of), 0),
+            TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}, node_error_handler, {:010}", 0, 0).into(),
+            _ => format!("{}, node_error_handler, {:010}", path_text(plan, tasks, of), 0).into(),
         },
     }
 }

@@ -196,7 +196,7 @@ impl<S: State> TaskWrites<S> {
         plan: &Plan<S>,
         codec: &Codec<S>,
         task: TaskId,
-        path: String,
+        path: Arc<str>,
     ) -> Result<TaskRecord, CheckpointError> {
         let mut writes = match self.rest() {
             Some(rest) if !rest.merged.is_empty() => rest.merged.clone(),

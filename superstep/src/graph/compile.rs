@@ -407,6 +407,7 @@ pub(crate) fn node_plan<S: State>(
         run,
         hidden: false,
         triggers: Vec::new(),
+        path: format!("~__pregel_pull, {name}").into(),
         trigger_names: Vec::new(),
         rank: 0,
         edges: Vec::new(),

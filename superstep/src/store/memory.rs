@@ -146,6 +146,8 @@ impl Items {
     fn read(&mut self, op: &StoreOp, now: Instant, ttl: TtlConfig) -> StoreReply {
         match op {
             StoreOp::Get { namespace, key, refresh_ttl } => {
+                // As in LangGraph, a namespace that was only read is listed too.
+                self.by_namespace.entry(namespace.clone()).or_default();
                 let item = self.get(namespace, key);
                 if refresh_ttl.unwrap_or(ttl.refresh_on_read) {
                     self.refresh(&item, now);

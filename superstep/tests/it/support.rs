@@ -1,7 +1,60 @@
-//! What the tests of runs share: histories without ids, and saved work as it can be looked at.
+//! What the tests of runs share: a small state, and histories and events without ids.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use superstep::{Error, Event, EventStream, State, StateSnapshot, Thread};
+use superstep::{Error, Event, EventStream, MemorySaver, START, State, StateGraph, StateSnapshot, Thread};
+
+/// A state with a field for most needs.
+#[derive(State, Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Notes {
+    #[state(append)]
+    pub(crate) log: Vec<String>,
+    #[state(sum)]
+    pub(crate) total: i64,
+    pub(crate) topic: Option<String>,
+}
+
+/// A node that logs its name.
+pub(crate) fn says(name: &'static str) -> impl Fn(Notes) -> std::future::Ready<NotesUpdate> + Clone + Send + Sync + 'static {
+    move |_| std::future::ready(Notes::update().log([name]))
+}
+
+/// `a`, then `b`, then `c`; each logs its name.
+pub(crate) fn a_b_c() -> StateGraph<Notes> {
+    StateGraph::new()
+        .add_node("a", says("a"))
+        .add_node("b", says("b"))
+        .add_node("c", says("c"))
+        .add_sequence(["a", "b", "c"])
+}
+
+/// A graph of one node, saved in memory.
+pub(crate) fn saved(graph: StateGraph<Notes>) -> superstep::CompiledStateGraph<Notes> {
+    graph.checkpointer(MemorySaver::new()).compile().expect("the graph has no mistakes")
+}
+
+/// An entry to one node.
+pub(crate) fn starting_at(graph: StateGraph<Notes>, node: &str) -> StateGraph<Notes> {
+    graph.add_edge(START, node)
+}
+
+/// Counts from outside of a graph.
+#[derive(Clone, Default)]
+pub(crate) struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    /// One more; gives how many there were before.
+    pub(crate) fn up(&self) -> usize {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
 
 /// A snapshot without what differs from run to run: ids and times.
 pub(crate) fn plain<S: State>(snapshot: &StateSnapshot<S>) -> Value {

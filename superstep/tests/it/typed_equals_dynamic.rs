@@ -325,18 +325,19 @@ where
         let stream = app.stream(input).thread("t").recursion_limit(40).modes(modes).start();
         all.push(json!(events(stream).await));
     }
-    let state = app.thread("t").state().await.expect("the state can be read");
+    let state = match app.thread("t").state().await {
+        Ok(state) => json!({ "values": state.values(), "next": state.next }),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
     let history = history(&app.thread("t")).await.expect("the history can be read");
-    json!({ "runs": all, "values": state.values(), "next": state.next, "history": history })
+    json!({ "runs": all, "state": state, "history": history })
 }
 
 async fn compare(spec: &Spec) -> Result<(), TestCaseError> {
     let inputs = || spec.inputs.iter().map(|n| Map::from_iter([("total".to_owned(), json!(n)), ("log".to_owned(), json!([n]))]));
     let of_typed = seen(&typed_graph(spec), inputs().map(|w| typed(&w))).await;
     let of_dynamic = seen(&dynamic_graph(spec), inputs().map(Value::Object)).await;
-    for part in ["values", "next"] {
-        prop_assert_eq!(&of_typed[part], &of_dynamic[part], "{}", part);
-    }
+    prop_assert_eq!(&of_typed["state"], &of_dynamic["state"], "the state at the end");
     for part in ["history", "runs"] {
         let pairs = of_typed[part].as_array().into_iter().flatten().zip(of_dynamic[part].as_array().into_iter().flatten());
         for (typed, dynamic) in pairs {
