@@ -167,7 +167,7 @@ pub(crate) fn saved_error(text: &str, raised: bool) -> String {
         ("leads to `START`", "invalid"),
         ("which its map does not have", "invalid"),
         ("sends to `END`", "invalid_update"),
-        ("recursion limit", "recursion_limit"),
+        ("steps without coming to an end", "recursion_limit"),
         ("field `", "invalid"),
     ];
     let kind = phrases.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, kind)| *kind);

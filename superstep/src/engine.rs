@@ -20,6 +20,7 @@ mod writes;
 
 pub(crate) use attempt::{AbortOnDrop, Pulse};
 pub(crate) use calls::{CallFn, CallFuture, CallHost};
+pub(crate) use control::shape;
 pub(crate) use live::Bits;
 pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use revise::{Revision, revise};

@@ -25,6 +25,10 @@ pub(crate) struct Plan<S: State> {
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,
+    /// All channels that wake a node.
+    pub(crate) triggers: Vec<usize>,
+    /// The names that saved numbers stand for.
+    pub(crate) shape: bytes::Bytes,
     /// The names of fields and control channels, to share with records.
     pub(crate) field_names: Vec<Arc<str>>,
     pub(crate) control_names: Vec<Arc<str>>,

@@ -3,10 +3,12 @@
 //! Every checkpoint shares what did not change with its base, so a step costs what it wrote.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, SavedCheckpoint, SavedField, TaskRecord,
@@ -32,10 +34,58 @@ use crate::id::CheckpointId;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemorySaver {
-    shards: Arc<[Mutex<HashMap<Box<str>, Thread>>; 16]>,
+    shards: Arc<[Mutex<Threads>; 16]>,
 }
 
-type Thread = HashMap<Box<str>, Namespace>;
+type Threads = HashMap<Box<str>, Thread, Seeded>;
+
+/// The root graph's checkpoints, and those of subgraphs by their namespace.
+#[derive(Debug, Default)]
+struct Thread {
+    root: Namespace,
+    inner: BTreeMap<Box<str>, Namespace>,
+}
+
+impl Thread {
+    fn get(&self, namespace: &str) -> Option<&Namespace> {
+        if namespace.is_empty() { Some(&self.root) } else { self.inner.get(namespace) }
+    }
+
+    fn get_mut(&mut self, namespace: &str) -> &mut Namespace {
+        if namespace.is_empty() { &mut self.root } else { self.inner.entry(namespace.into()).or_default() }
+    }
+}
+
+/// A quick hash whose seed no stranger knows.
+#[derive(Debug, Clone)]
+struct Seeded(u64);
+
+impl Default for Seeded {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = SeededHasher;
+    fn build_hasher(&self) -> SeededHasher {
+        SeededHasher(self.0)
+    }
+}
+
+struct SeededHasher(u64);
+
+impl Hasher for SeededHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+    fn write_u8(&mut self, _: u8) {
+        // The mark after a text: keys are single texts.
+    }
+}
 
 #[derive(Debug, Default)]
 struct Namespace {
@@ -72,7 +122,7 @@ impl MemorySaver {
         Self::default()
     }
 
-    fn with<T>(&self, thread: &str, f: impl FnOnce(&mut HashMap<Box<str>, Thread>) -> T) -> T {
+    fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Threads) -> T) -> T {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
         f(&mut self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -148,7 +198,7 @@ impl Kept {
 #[async_trait]
 impl Checkpointer for MemorySaver {
     async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        self.with(thread, |threads| entry(entry(threads, thread), namespace).put(checkpoint))
+        self.with(thread, |threads| entry(threads, thread).get_mut(namespace).put(checkpoint))
     }
 
     async fn put_writes(
@@ -158,7 +208,7 @@ impl Checkpointer for MemorySaver {
         checkpoint: CheckpointId,
         task: TaskRecord,
     ) -> Result<(), CheckpointError> {
-        self.with(thread, |threads| entry(entry(threads, thread), namespace).put_writes(checkpoint, task))
+        self.with(thread, |threads| entry(threads, thread).get_mut(namespace).put_writes(checkpoint, task))
     }
 
     async fn get(
@@ -188,10 +238,11 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        let names = |t: &Thread| t.keys().map(ToString::to_string).collect();
-        let mut names: Vec<String> = self.with(thread, |threads| threads.get(thread).map(names)).unwrap_or_default();
-        names.sort();
-        Ok(names)
+        let names = |t: &Thread| {
+            let root = (!t.root.checkpoints.is_empty()).then(String::new);
+            root.into_iter().chain(t.inner.keys().map(ToString::to_string)).collect()
+        };
+        Ok(self.with(thread, |threads| threads.get(thread).map(names)).unwrap_or_default())
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
@@ -200,10 +251,10 @@ impl Checkpointer for MemorySaver {
     }
 }
 
-/// The entry of a key, without a copy of the key if it is there.
-fn entry<'a, V: Default>(map: &'a mut HashMap<Box<str>, V>, key: &str) -> &'a mut V {
-    if !map.contains_key(key) {
-        map.insert(key.into(), V::default());
+/// The thread of a name, without a copy of the name if it is there.
+fn entry<'a>(threads: &'a mut Threads, name: &str) -> &'a mut Thread {
+    if !threads.contains_key(name) {
+        threads.insert(name.into(), Thread::default());
     }
-    map.get_mut(key).expect("the lines above put it there")
+    threads.get_mut(name).expect("the lines above put it there")
 }

@@ -72,6 +72,8 @@ pub struct CheckpointRecord {
     pub metadata: Arc<BTreeMap<String, Value>>,
     /// The checkpoints of the graphs around this one, by namespace.
     pub parents: Arc<BTreeMap<String, CheckpointId>>,
+    /// The names that the numbers in `control` stand for; the same bytes for all checkpoints of a graph.
+    pub shape: Bytes,
     /// What triggers what: the engine's own part, encoded.
     pub control: Bytes,
     /// The fields that changed.

@@ -1,6 +1,6 @@
 //! The engine's own part of a checkpoint: triggers, versions, sends and a waiting input.
 //!
-//! Everything is kept by name, so a graph may gain and lose nodes between runs.
+//! Numbers stand for names that are kept beside them, so a graph may gain and lose nodes between runs.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -83,18 +83,34 @@ fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
     }
 }
 
+/// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes.
+/// One text for all checkpoints of a graph.
+pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Bytes {
+    let mut out = Writer(Vec::new());
+    out.number(plan.triggered.len() as u64);
+    (0..plan.triggered.len()).for_each(|c| out.text(channel_name(plan, c)));
+    out.number(plan.nodes.len() as u64);
+    for node in &plan.nodes {
+        out.text(&node.name);
+        out.number(node.triggers.len() as u64);
+        node.triggers.iter().for_each(|c| out.number(*c as u64));
+    }
+    out.0.into()
+}
+
 pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Bytes, String> {
-    let mut out = Writer(Vec::with_capacity(128));
+    let mut out = Writer(Vec::with_capacity(96));
     out.number(live.max_version);
     out.number(live.stop_seen);
-    let is_trigger = |c: &usize| live.versions[*c] > 0 && !plan.triggered[*c].is_empty();
-    let triggers = || (0..plan.triggered.len()).filter(is_trigger);
+    let triggers = || plan.triggers.iter().copied().filter(|c| live.versions[*c] > 0);
     out.number(triggers().count() as u64);
     triggers().for_each(|c| write_channel(&mut out, plan, live, c));
-    let ran = |n: &usize| live.seen[plan.seen_at[*n]..].iter().take(plan.nodes[*n].triggers.len()).any(|v| *v > 0);
-    let nodes = || (0..plan.nodes.len()).filter(ran);
-    out.number(nodes().count() as u64);
-    nodes().for_each(|n| write_seen(&mut out, plan, live, n));
+    let seen = || live.seen.iter().enumerate().filter(|(_, version)| **version > 0);
+    out.number(seen().count() as u64);
+    for (at, version) in seen() {
+        out.number(at as u64);
+        out.number(*version);
+    }
     out.number(live.sends.len() as u64);
     for send in &live.sends {
         out.bytes(&encode_send(plan, send)?);
@@ -105,12 +121,12 @@ pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>)
     }
     // Zero: not known. Otherwise one more than the number of updated channels.
     out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
-    live.updated.iter().flatten().for_each(|c| out.text(channel_name(plan, *c)));
+    live.updated.iter().flatten().for_each(|c| out.number(*c as u64));
     Ok(out.0.into())
 }
 
 fn write_channel<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, channel: usize) {
-    out.text(channel_name(plan, channel));
+    out.number(channel as u64);
     out.number(live.versions[channel]);
     let Some(control) = plan.control.get(channel) else { return out.number(0) };
     let signal = &live.signals[channel];
@@ -124,14 +140,35 @@ fn write_channel<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, cha
     written().for_each(|(_, m)| out.text(m));
 }
 
-fn write_seen<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, node: usize) {
-    let at = plan.seen_at[node];
-    let triggers = &plan.nodes[node].triggers;
-    out.text(&plan.nodes[node].name);
-    out.number(triggers.len() as u64);
-    for (i, channel) in triggers.iter().enumerate() {
-        out.text(channel_name(plan, *channel));
-        out.number(live.seen[at + i]);
+/// What the numbers of a saved control part are in the graph as it is now.
+struct Places {
+    channels: Vec<Option<usize>>,
+    seen: Vec<Option<usize>>,
+}
+
+impl Places {
+    fn read<S: State>(plan: &Plan<S>, shape: &[u8]) -> Result<Self, String> {
+        let mut input = Reader(shape);
+        // Control channels come first and win over fields of the same name.
+        let find = |name: &str| (0..plan.triggered.len()).find(|c| channel_name(plan, *c) == name);
+        let mut channels = Vec::new();
+        for _ in 0..input.number()? {
+            channels.push(find(input.text()?));
+        }
+        let mut seen = Vec::new();
+        for _ in 0..input.number()? {
+            let node = plan.node(input.text()?);
+            for _ in 0..input.number()? {
+                let channel = channels.get(input.number()? as usize).copied().flatten();
+                let trigger = |n: usize| plan.nodes[n].triggers.iter().position(|c| Some(*c) == channel);
+                seen.push(node.and_then(|n| Some(plan.seen_at[n] + trigger(n)?)));
+            }
+        }
+        Ok(Self { channels, seen })
+    }
+
+    fn channel(&self, number: u64) -> Option<usize> {
+        self.channels.get(number as usize).copied().flatten()
     }
 }
 
@@ -158,25 +195,33 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
     })
 }
 
-pub(crate) fn decode<S: State>(plan: &Plan<S>, codec: &Codec<S>, bytes: &[u8], live: &mut Live<S>) -> Result<(), String> {
+pub(crate) fn decode<S: State>(
+    plan: &Plan<S>,
+    codec: &Codec<S>,
+    shape: &[u8],
+    bytes: &[u8],
+    live: &mut Live<S>,
+) -> Result<(), String> {
+    let places = (shape != plan.shape).then(|| Places::read(plan, shape)).transpose()?;
+    let channel = |number: u64| match &places {
+        None => Some(number as usize).filter(|c| *c < plan.triggered.len()),
+        Some(places) => places.channel(number),
+    };
     let mut input = Reader(bytes);
-    // Control channels come first and win over fields of the same name.
-    let find = |name: &str| (0..plan.triggered.len()).find(|c| channel_name(plan, *c) == name);
     live.max_version = input.number()?;
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
-        let channel = find(input.text()?);
+        let channel = channel(input.number()?);
         read_channel(&mut input, plan, live, channel)?;
     }
     for _ in 0..input.number()? {
-        let node = plan.node(input.text()?);
-        for _ in 0..input.number()? {
-            let (name, version) = (input.text()?, input.number()?);
-            let Some(node) = node else { continue };
-            let trigger = plan.nodes[node].triggers.iter().position(|c| channel_name(plan, *c) == name);
-            if let Some(trigger) = trigger {
-                live.seen[plan.seen_at[node] + trigger] = version;
-            }
+        let (at, version) = (input.number()? as usize, input.number()?);
+        let at = match &places {
+            None => Some(at),
+            Some(places) => places.seen.get(at).copied().flatten(),
+        };
+        if let Some(seen) = at.and_then(|at| live.seen.get_mut(at)) {
+            *seen = version;
         }
     }
     live.sends.clear();
@@ -190,7 +235,7 @@ pub(crate) fn decode<S: State>(plan: &Plan<S>, codec: &Codec<S>, bytes: &[u8], l
     let updated = input.number()?;
     let mut list = Vec::new();
     for _ in 1..updated {
-        list.extend(find(input.text()?));
+        list.extend(channel(input.number()?));
     }
     live.updated = Some(list).filter(|list| !list.is_empty());
     Ok(())

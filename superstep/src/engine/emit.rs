@@ -93,7 +93,7 @@ impl<S: State> Run<S> {
             state: self.live.state.clone(),
             next: self.tasks.iter().map(|t| self.plan.nodes[t.node].name.to_string()).collect(),
             checkpoint: self.checkpoint.map(at),
-            parent: if self.checkpoint == self.saved { self.previous.map(at) } else { self.saved.map(at) },
+            parent: self.previous.map(at),
             source: self.source,
             step: Some(self.step - 1),
             created_at: None,

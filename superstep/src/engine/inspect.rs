@@ -128,6 +128,11 @@ fn apply_finished<S: State>(
     if !done.is_empty() {
         done.sort_by(|a, b| a.0.cmp(&b.0));
         apply(plan, live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
+        // As in LangGraph, looking ends the step for fields that live for one step.
+        for field in plan.transient.iter().filter(|f| live.present.has(**f)).copied().collect::<Vec<_>>() {
+            Arc::make_mut(&mut live.state).reset(&plan.schema, field);
+            live.present.unset(field);
+        }
     }
     Ok(())
 }

@@ -440,6 +440,10 @@ impl<S: State> Run<S> {
             null.signals.extend(writes.signals.iter().copied());
             null.rest_mut().encoded.clear();
             null.rest_mut().sends.extend(writes.sends().iter().cloned());
+            if let Some(saver) = &self.saver {
+                let record = writes.record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+                self.pending.null_log.extend(record.writes);
+            }
             self.save_null_writes().await?;
         }
         Ok((writes, goto))
@@ -820,12 +824,15 @@ impl<S: State> Run<S> {
     }
 
     async fn save_null_record(&mut self) -> Result<(), Error> {
-        if !self.pending.null.has_output() && self.pending.null_resume.is_none() {
+        let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
+        if self.pending.null_log.is_empty() && self.pending.null_resume.is_none() {
             return Ok(());
         }
-        let mut writes = self.pending.null.clone();
-        writes.rest_mut().resume = self.pending.null_resume.clone().map(|v| vec![v]);
-        self.save_record(TaskId::NULL, &mut writes, "".into()).await
+        let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
+        let writes = self.pending.null_log.clone();
+        let mut record = TaskWrites::<S>::default().record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+        (record.writes, record.resume) = (writes, resume);
+        Ok(saver.put_writes(checkpoint, record).await?)
     }
 
     /// Saves what a task wrote, unless only the end of the run is saved.

@@ -15,7 +15,7 @@ use super::live::Live;
 use super::writes::TaskWrites;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, SavedCheckpoint,
-    Source, TaskRecord,
+    Source, TaskRecord, WriteRecord,
 };
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
@@ -131,6 +131,8 @@ pub(crate) struct Loaded<S: State> {
 pub(crate) struct Pending<S: State> {
     /// What a caller brought along.
     pub(crate) null: TaskWrites<S>,
+    /// Its records, in the order in which they came: a checkpointer keeps what came first.
+    pub(crate) null_log: Vec<WriteRecord>,
     pub(crate) null_resume: Option<Value>,
     pub(crate) tasks: Vec<(TaskId, TaskWrites<S>)>,
     /// How many of them were there when the step began.
@@ -139,7 +141,7 @@ pub(crate) struct Pending<S: State> {
 
 impl<S: State> Default for Pending<S> {
     fn default() -> Self {
-        Self { null: TaskWrites::default(), null_resume: None, tasks: Vec::new(), loaded: 0 }
+        Self { null: TaskWrites::default(), null_log: Vec::new(), null_resume: None, tasks: Vec::new(), loaded: 0 }
     }
 }
 
@@ -230,7 +232,7 @@ impl<S: State> Saver<S> {
             }
         }
         live.journal = Some(journal);
-        control::decode(plan, self.codec, &record.control, &mut live).map_err(|why| fail("triggers".to_owned(), why))?;
+        control::decode(plan, self.codec, &record.shape, &record.control, &mut live).map_err(|why| fail("triggers".to_owned(), why))?;
         let pending = self.decode_pending(plan, &writes).map_err(|why| fail("pending writes".to_owned(), why))?;
         Ok(Loaded { record, live, pending })
     }
@@ -242,6 +244,7 @@ impl<S: State> Saver<S> {
             if record.task == TaskId::NULL {
                 pending.null_resume = writes.rest_mut().resume.take().and_then(|mut r| r.pop());
                 pending.null = writes;
+                pending.null_log = record.writes.clone();
             } else {
                 pending.tasks.push((record.task, writes));
             }
@@ -298,6 +301,7 @@ impl<S: State> Saver<S> {
             created_at: SystemTime::now(),
             metadata,
             parents,
+            shape: plan.shape.clone(),
             control,
             fields,
         })
@@ -307,13 +311,19 @@ impl<S: State> Saver<S> {
     pub(crate) async fn put(&mut self, record: CheckpointRecord) -> Result<(), CheckpointError> {
         let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
         let save = Box::pin(async move { checkpointer.put(&thread, &namespace, record).await });
-        self.queue.lock().await.add(save, self.durability).await
+        match self.queue.try_lock() {
+            Ok(mut queue) => queue.add(save, self.durability).await,
+            Err(_) => self.queue.lock().await.add(save, self.durability).await,
+        }
     }
 
     pub(crate) async fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
         let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
         let save = Box::pin(async move { checkpointer.put_writes(&thread, &namespace, checkpoint, task).await });
-        self.queue.lock().await.add(save, self.durability).await
+        match self.queue.try_lock() {
+            Ok(mut queue) => queue.add(save, self.durability).await,
+            Err(_) => self.queue.lock().await.add(save, self.durability).await,
+        }
     }
 
     /// Waits until all is saved.

@@ -468,7 +468,9 @@ pub(crate) fn finish<S: State>(
         list => StopAt::Nodes(list.iter().filter_map(|n| names.get(n.as_str()).copied()).collect()),
     };
     let deferred = |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
-    Plan {
+    let mut plan = Plan {
+        triggers: (0..triggered.len()).filter(|c| !triggered[*c].is_empty()).collect(),
+        shape: bytes::Bytes::new(),
         name: settings.name.as_str().into(),
         field_names: fields.iter().map(|f| f.name().into()).collect(),
         control_names: control.iter().map(|c| c.name.as_str().into()).collect(),
@@ -491,5 +493,7 @@ pub(crate) fn finish<S: State>(
         nodes,
         names,
         control,
-    }
+    };
+    plan.shape = crate::engine::shape(&plan);
+    plan
 }

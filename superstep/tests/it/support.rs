@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use superstep::{Error, Event, EventStream, MemorySaver, START, State, StateGraph, StateSnapshot, Thread};
+use superstep::{Error, Event, EventStream, MemorySaver, State, StateGraph, StateSnapshot, Thread};
 
 /// A state with a field for most needs.
 #[derive(State, Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,14 +31,9 @@ pub(crate) fn a_b_c() -> StateGraph<Notes> {
         .add_sequence(["a", "b", "c"])
 }
 
-/// A graph of one node, saved in memory.
+/// The graph, saved in memory.
 pub(crate) fn saved(graph: StateGraph<Notes>) -> superstep::CompiledStateGraph<Notes> {
     graph.checkpointer(MemorySaver::new()).compile().expect("the graph has no mistakes")
-}
-
-/// An entry to one node.
-pub(crate) fn starting_at(graph: StateGraph<Notes>, node: &str) -> StateGraph<Notes> {
-    graph.add_edge(START, node)
 }
 
 /// Counts from outside of a graph.
@@ -73,7 +68,7 @@ pub(crate) async fn history<S: State>(thread: &Thread<S>) -> Result<Vec<Value>, 
 pub(crate) async fn trace<S: State>(thread: &Thread<S>) -> Result<String, Error> {
     let mut lines = Vec::new();
     for at in thread.history().await?.iter().rev() {
-        let (step, source) = (at.step.unwrap_or_default(), at.source.expect("a saved checkpoint has a source"));
+        let (step, source) = (at.step.unwrap_or_default(), at.source.map(|s| s.to_string()).unwrap_or_default());
         lines.push(format!("{step:>2} {source:<6} {} -> {}", at.values(), at.next.join(", ")));
     }
     Ok(lines.join("\n"))

@@ -1,0 +1,241 @@
+//! What a failed, cancelled or dropped run leaves behind, and how the thread goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use superstep::{
+    BoxError, CancellationToken, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, MemorySaver, Mode, NodeOptions,
+    START, StateGraph,
+};
+use tokio::sync::Notify;
+
+use crate::support::{Count, Notes, NotesUpdate, saved, says, trace};
+
+/// Fails at its first run.
+fn fails_once(name: &'static str) -> impl Fn(Notes) -> std::future::Ready<Result<NotesUpdate, BoxError>> + Send + Sync + 'static {
+    let runs = Count::default();
+    move |_| std::future::ready(if runs.up() == 0 { Err(format!("{name} is not ready").into()) } else { Ok(Notes::update().log([name])) })
+}
+
+async fn input() -> NotesUpdate {
+    Notes::update().log(["start"])
+}
+
+#[tokio::test]
+async fn a_failed_step_is_gone_on_with_where_it_failed() {
+    let app = saved(
+        StateGraph::new()
+            .add_node("a", says("a"))
+            .add_node("b", fails_once("b"))
+            .add_node("c", says("c"))
+            .add_sequence(["a", "b", "c"]),
+    );
+    let error = app.invoke(input().await).thread("t").await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Node, "node `b` failed: b is not ready"));
+    let seen = app.thread("t").state().await.unwrap();
+    assert_eq!((seen.next.clone(), seen.values()), (vec!["b".to_owned()], json!({ "log": ["start", "a"], "total": 0 })));
+    assert_eq!(seen.tasks[0].error.as_deref(), Some("b is not ready"));
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["start", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn what_ran_beside_a_failed_node_is_kept_and_not_run_again() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let beside = move |_: Notes| {
+        counter.up();
+        async { Notes::update().log(["beside"]) }
+    };
+    let graph = StateGraph::new().add_node("beside", beside).add_node("fails", fails_once("fails"));
+    let app = saved(graph.add_edge(START, "beside").add_edge(START, "fails"));
+    app.invoke(input().await).thread("t").await.unwrap_err();
+    let seen = app.thread("t").state().await.unwrap();
+    assert_eq!((seen.next.clone(), seen.values()["log"].clone()), (vec!["fails".to_owned()], json!(["start", "beside"])));
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get()), (vec!["start".into(), "beside".into(), "fails".into()], 1));
+}
+
+/// As in LangGraph, what a node wrote before its conditional edge failed is kept as its result: a resume
+/// neither runs it again nor follows the edge.
+async fn node_with_a_failing_edge(durability: Durability, side_by_side: bool) {
+    let asked = Count::default();
+    let path = move |_: &Notes| if asked.up() == 0 { Err::<&str, BoxError>("no way yet".into()) } else { Ok("b") };
+    let mut graph = StateGraph::new()
+        .add_node("a", says("a"))
+        .add_node("b", says("b"))
+        .add_node("other", says("other"))
+        .add_edge(START, "a")
+        .add_conditional_edges("a", path);
+    if side_by_side {
+        graph = graph.add_edge(START, "other");
+    }
+    let app = saved(graph);
+    let error = app.invoke(input().await).thread("t").durability(durability).await.unwrap_err();
+    assert_eq!(error.to_string(), "node `a` failed: no way yet");
+    let expected: &[&str] = if side_by_side { &["start", "a", "other"] } else { &["start", "a"] };
+    let seen = app.thread("t").state().await.unwrap();
+    assert_eq!((seen.next.len(), &seen.state.log[..]), (0, &expected.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..]), "{durability:?}");
+    let out = app.invoke(GoOn).thread("t").durability(durability).await.unwrap();
+    assert_eq!(out.state.log, expected, "{durability:?}");
+}
+
+#[tokio::test]
+async fn a_node_whose_conditional_edge_failed_keeps_what_it_wrote() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        node_with_a_failing_edge(durability, false).await;
+        node_with_a_failing_edge(durability, true).await;
+    }
+}
+
+/// Two nodes side by side: one is done, the other waits until it is told.
+fn waiting(saver: MemorySaver, go: &Arc<Notify>, stopped: &Count) -> CompiledStateGraph<Notes> {
+    struct OnDrop(Count);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.up();
+        }
+    }
+    let (go, stopped) = (go.clone(), stopped.clone());
+    let waits = move |_: Notes, cx: Context| {
+        let (go, guard) = (go.clone(), OnDrop(stopped.clone()));
+        async move {
+            cx.emit("waiting").await;
+            go.notified().await;
+            drop(guard);
+            Notes::update().log(["waits"])
+        }
+    };
+    StateGraph::new()
+        .add_node("done", says("done"))
+        .add_node("waits", waits)
+        .add_node("last", says("last"))
+        .add_edge(START, "done")
+        .add_edge(START, "waits")
+        .add_edge(["done", "waits"], "last")
+        .checkpointer(saver)
+        .compile()
+        .expect("no mistakes")
+}
+
+async fn goes_on(app: &CompiledStateGraph<Notes>, go: &Arc<Notify>, stopped: &Count, story: &str) {
+    tokio::task::yield_now().await;
+    assert_eq!(stopped.get(), 1, "{story}: the task was stopped");
+    let seen = app.thread("t").state().await.unwrap();
+    assert_eq!((seen.next.clone(), seen.values()["log"].clone()), (vec!["waits".to_owned()], json!(["start", "done"])), "{story}");
+    go.notify_one();
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["start", "done", "waits", "last"], "{story}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_run_stops_its_tasks_and_leaves_a_thread_to_go_on_with() {
+    let (go, stopped) = (Arc::new(Notify::new()), Count::default());
+    let app = waiting(MemorySaver::new(), &go, &stopped);
+    let run = app.invoke(input().await).thread("t").into_future();
+    assert!(tokio::time::timeout(Duration::from_secs(1), run).await.is_err(), "it waits for ever");
+    goes_on(&app, &go, &stopped, "dropped future").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_stream_stops_its_tasks_and_leaves_a_thread_to_go_on_with() {
+    let (go, stopped) = (Arc::new(Notify::new()), Count::default());
+    let app = waiting(MemorySaver::new(), &go, &stopped);
+    let mut events = app.stream(input().await).thread("t").mode(Mode::Custom).durability(Durability::Sync).start();
+    assert_eq!(events.next().await.unwrap().unwrap().to_json(), Some(json!("waiting")));
+    assert!(tokio::time::timeout(Duration::from_secs(1), events.next()).await.is_err(), "it waits for ever");
+    drop(events);
+    goes_on(&app, &go, &stopped, "dropped stream").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_says_so_and_leaves_a_thread_to_go_on_with() {
+    let (go, stopped) = (Arc::new(Notify::new()), Count::default());
+    let app = waiting(MemorySaver::new(), &go, &stopped);
+    let token = CancellationToken::new();
+    let run = tokio::spawn(app.invoke(input().await).thread("t").cancellation(token.clone()).into_future());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    token.cancel();
+    let error = run.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_cancelled()), (ErrorKind::Cancelled, true));
+    goes_on(&app, &go, &stopped, "cancelled").await;
+}
+
+#[tokio::test]
+async fn a_cancelled_token_lets_nothing_start() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let node = move |_: Notes| {
+        counter.up();
+        async {}
+    };
+    let app = saved(StateGraph::new().add_node("n", node).add_edge(START, "n"));
+    let token = CancellationToken::new();
+    token.cancel();
+    let error = app.invoke(input().await).thread("t").cancellation(token).await.unwrap_err();
+    assert_eq!((error.kind(), runs.get()), (ErrorKind::Cancelled, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_stops_what_runs_beside_it() {
+    let finished = Count::default();
+    let counter = finished.clone();
+    let slow = move |_: Notes| {
+        let counter = counter.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            counter.up();
+        }
+    };
+    let fails = |_: Notes| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Err::<(), _>("no")
+    };
+    let app = saved(StateGraph::new().add_node("slow", slow).add_node("fails", fails).add_edge(START, "slow").add_edge(START, "fails"));
+    let error = app.invoke(input().await).thread("t").await.unwrap_err();
+    assert_eq!(error.node(), Some("fails"));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(finished.get(), 0);
+    assert_eq!(app.thread("t").state().await.unwrap().next, ["slow", "fails"], "in the order in which the nodes were added");
+}
+
+#[tokio::test]
+async fn an_error_handler_takes_over_after_a_restart_too() {
+    let (runs, handled) = (Count::default(), Count::default());
+    let counter = runs.clone();
+    let node = move |_: Notes| {
+        counter.up();
+        async { Err::<(), _>("broken") }
+    };
+    let counter = handled.clone();
+    let handler = move |_: Notes, error: superstep::NodeError| {
+        let first = counter.up() == 0;
+        async move {
+            if first { Err::<NotesUpdate, BoxError>("the handler is not ready".into()) } else { Ok(Notes::update().log([format!("{}: {}", error.node(), error.message())])) }
+        }
+    };
+    let options = NodeOptions::new().error_handler(handler);
+    let app = saved(StateGraph::new().add_node_with("n", node, options).add_edge(START, "n"));
+    let error = app.invoke(input().await).thread("t").await.unwrap_err();
+    assert_eq!(error.to_string(), "node `__error_handler__n` failed: the handler is not ready");
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get(), handled.get()), (vec!["start".to_owned(), "n: broken".to_owned()], 1, 2));
+}
+
+#[tokio::test]
+async fn new_input_drops_what_was_left_to_do() {
+    let app = saved(StateGraph::new().add_node("a", says("a")).add_node("b", fails_once("b")).add_sequence(["a", "b"]));
+    app.invoke(input().await).thread("t").await.unwrap_err();
+    let out = app.invoke(Notes::update().log(["again"])).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["start", "a", "again", "a", "b"]);
+    expect_test::expect![[r#"
+        -1 input  {"log":[],"total":0} -> __start__
+         0 loop   {"log":["start"],"total":0} -> a
+         1 loop   {"log":["start","a"],"total":0} -> b
+         2 input  {"log":["start","a"],"total":0} -> __start__
+         3 loop   {"log":["start","a","again"],"total":0} -> a
+         4 loop   {"log":["start","a","again","a"],"total":0} -> b
+         5 loop   {"log":["start","a","again","a","b"],"total":0} -> "#]]
+    .assert_eq(&trace(&app.thread("t")).await.unwrap());
+}

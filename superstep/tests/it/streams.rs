@@ -1,0 +1,106 @@
+//! What a stream shows, and that nothing of it is lost.
+
+use serde_json::json;
+use superstep::{AgentState, Context, EchoAgent, EventData, Message, Mode, START, StateGraph};
+
+use crate::support::{Notes, a_b_c, events, saved, says};
+
+/// The runtime lets a task receive only so many events before it must give way; what is left then is not lost.
+#[tokio::test]
+async fn every_event_arrives_however_much_the_runtime_lets_through_at_once() {
+    let app = saved(a_b_c());
+    for used in 0..160 {
+        tokio::task::yield_now().await;
+        for _ in 0..used {
+            tokio::task::consume_budget().await;
+        }
+        let stream = app.stream(Notes::update().total(1)).thread(format!("t{used}")).modes([Mode::Updates, Mode::Values]).start();
+        assert_eq!(events(stream).await.len(), 7, "after {used} other things");
+    }
+}
+
+#[tokio::test]
+async fn updates_are_shown_if_nothing_else_is_asked_for() {
+    let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").start()).await;
+    let updates: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
+    assert_eq!(updates, [json!({ "a": { "log": ["a"] } }), json!({ "b": { "log": ["b"] } }), json!({ "c": { "log": ["c"] } })]);
+}
+
+#[tokio::test]
+async fn each_mode_shows_its_own() {
+    let count = |mode: Mode| async move {
+        let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").mode(mode).start()).await;
+        assert!(all.iter().all(|e| e["mode"] == format!("{mode:?}")), "{all:?}");
+        all.len()
+    };
+    assert_eq!(count(Mode::Values).await, 4);
+    assert_eq!(count(Mode::Updates).await, 3);
+    assert_eq!(count(Mode::Tasks).await, 6);
+    assert_eq!(count(Mode::Checkpoints).await, 5);
+    assert_eq!(count(Mode::Debug).await, 11);
+    assert_eq!(count(Mode::Custom).await, 0);
+    assert_eq!(count(Mode::Messages).await, 0);
+}
+
+#[tokio::test]
+async fn messages_are_shown_once_and_those_of_the_input_not_at_all() {
+    let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile().unwrap();
+    let mut stream = app.stream(AgentState { messages: vec![Message::user("hi")] }).mode(Mode::Messages).start();
+    let mut said = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let EventData::Message(message) = event.unwrap().data {
+            said.push((message.node, message.message.text().to_owned(), message.step));
+        }
+    }
+    assert_eq!(said, [("echo".to_owned(), "hi".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_buffer_holds_the_run_up() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let sent = std::sync::Arc::new(AtomicUsize::new(0));
+    let counter = sent.clone();
+    let node = move |_: Notes, cx: Context| {
+        let counter = counter.clone();
+        async move {
+            for n in 0..10 {
+                cx.emit(n).await;
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    };
+    let app = StateGraph::new().add_node("talks", node).add_edge(START, "talks").compile().unwrap();
+    let mut stream = app.stream(Notes::update().total(1)).mode(Mode::Custom).buffer(3).start();
+    assert_eq!(stream.next().await.unwrap().unwrap().to_json(), Some(json!(0)));
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let ahead = sent.load(Ordering::SeqCst);
+    assert!((1..=4).contains(&ahead), "it is {ahead} events ahead of its reader");
+    let mut rest = 0;
+    while let Some(event) = stream.next().await {
+        event.unwrap();
+        rest += 1;
+    }
+    assert_eq!(rest, 9);
+}
+
+#[tokio::test]
+async fn an_error_is_the_last_thing_a_stream_gives() {
+    let fails = |_: Notes| async { Err::<(), _>("no") };
+    let app = StateGraph::new().add_node("a", says("a")).add_node("fails", fails).add_sequence(["a", "fails"]).compile().unwrap();
+    let mut stream = app.stream(Notes::update().total(1)).start();
+    assert!(stream.next().await.unwrap().is_ok());
+    let error = stream.next().await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "node `fails` failed: no");
+    assert!(stream.next().await.is_none());
+    assert!(stream.output().is_none());
+}
+
+#[tokio::test]
+async fn a_stream_that_ended_well_has_the_output() {
+    let app = saved(a_b_c());
+    let mut stream = app.stream(Notes::update().total(1)).thread("t").start();
+    while let Some(event) = stream.next().await {
+        event.unwrap();
+    }
+    assert_eq!(stream.output().unwrap().state.log, ["a", "b", "c"]);
+}

@@ -1,0 +1,146 @@
+//! Graphs inside graphs.
+
+use std::time::Duration;
+
+use serde_json::json;
+use superstep::{BoxError, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemorySaver, Mode, Resume, START, StateGraph};
+
+use crate::support::{Count, Notes, NotesUpdate, says};
+
+fn one_node(name: &'static str) -> CompiledStateGraph<Notes> {
+    StateGraph::new().add_node(name, says(name)).add_edge(START, name).compile().expect("no mistakes")
+}
+
+fn inside(child: CompiledStateGraph<Notes>) -> StateGraph<Notes> {
+    StateGraph::new().add_node("child", child).add_edge(START, "child")
+}
+
+#[tokio::test]
+async fn a_field_that_was_never_written_is_not_written_by_a_subgraph() {
+    let app = inside(one_node("a")).checkpointer(MemorySaver::new()).compile().unwrap();
+    let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    // The reducers of the parent apply to what the child gives back, inherited items included.
+    assert_eq!(out.to_json(), json!({ "log": ["a"], "total": 2 }), "`topic` has no value");
+}
+
+#[tokio::test]
+async fn subgraphs_side_by_side_do_not_clash_over_a_field_that_nobody_wrote() {
+    let graph = StateGraph::new().add_node("x", one_node("a")).add_node("y", one_node("b"));
+    let app = graph.add_edge(START, "x").add_edge(START, "y").compile().unwrap();
+    let out = app.invoke(Notes::update().total(1)).await.unwrap();
+    assert_eq!(out.state.log, ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_one_task_at_once_does_not_keep_a_subgraph_from_running() {
+    let app = inside(one_node("a")).compile().unwrap();
+    let run = app.invoke(Notes::update().total(1)).max_concurrency(1).into_future();
+    let out = tokio::time::timeout(Duration::from_secs(60), run).await.expect("the run does not wait for itself").unwrap();
+    assert_eq!(out.state.log, ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_one_task_at_once_does_not_keep_a_called_graph_from_running() {
+    let child = one_node("a");
+    let node = move |notes: Notes, cx: Context| {
+        let child = child.clone();
+        async move {
+            let out = cx.invoke(&child, Notes::update().total(notes.total)).await?;
+            Ok::<_, BoxError>(Notes::update().log(out.state.log))
+        }
+    };
+    let app = StateGraph::new().add_node("calls", node).add_edge(START, "calls").compile().unwrap();
+    let run = app.invoke(Notes::update().total(1)).max_concurrency(1).into_future();
+    let out = tokio::time::timeout(Duration::from_secs(60), run).await.expect("the run does not wait for itself").unwrap();
+    assert_eq!(out.state.log, ["a"]);
+}
+
+/// A child whose first node counts its runs and whose second asks.
+fn asking(runs: &Count) -> StateGraph<Notes> {
+    let counter = runs.clone();
+    let first = move |_: Notes| {
+        counter.up();
+        async { Notes::update().log(["first"]) }
+    };
+    let ask = |_: Notes, cx: Context| async move {
+        let answer: String = cx.interrupt("what?")?;
+        Ok::<_, Interrupted>(Notes::update().log([answer]))
+    };
+    StateGraph::new().add_node("first", first).add_node("ask", ask).add_sequence(["first", "ask"])
+}
+
+#[tokio::test]
+async fn a_question_inside_is_asked_outside_and_finished_nodes_inside_do_not_run_again() {
+    let runs = Count::default();
+    let app = inside(asking(&runs).compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+    let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    assert_eq!(out.interrupts[0].value, "what?");
+    let seen = app.thread("t").state_with_subgraphs().await.unwrap();
+    let child = seen.tasks[0].state.as_ref().unwrap().snapshot::<Notes>().unwrap();
+    assert_eq!((child.next.clone(), child.values()["log"].clone()), (vec!["ask".to_owned()], json!(["first"])));
+    let out = app.invoke(Resume::value("this")).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get()), (vec!["first".to_owned(), "this".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn a_stateless_subgraph_runs_again_from_its_start() {
+    let runs = Count::default();
+    let app = inside(asking(&runs).stateless().compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+    app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    let _ = app.invoke(Resume::value("this")).thread("t").await;
+    assert_eq!(runs.get(), 2);
+}
+
+#[tokio::test]
+async fn a_persistent_subgraph_keeps_one_history_for_all_calls() {
+    let logs = |persistent: bool| async move {
+        let child = StateGraph::<Notes>::new().add_node("n", says("n")).add_edge(START, "n").input(["total"]);
+        let child = if persistent { child.persistent() } else { child }.compile().unwrap();
+        let map = MappedGraph::new(
+            child,
+            |_: &Notes| Notes::update().total(1),
+            |child: &Notes| Notes::update().log([format!("{} of {}", child.log.len(), child.total)]),
+        );
+        let app = StateGraph::new().add_node("child", map).add_edge(START, "child").checkpointer(MemorySaver::new()).compile().unwrap();
+        app.invoke(Notes::update().total(0)).thread("t").await.unwrap();
+        app.invoke(Notes::update().total(0)).thread("t").await.unwrap().state.log
+    };
+    assert_eq!(logs(true).await, ["1 of 1", "2 of 2"]);
+    assert_eq!(logs(false).await, ["1 of 1", "1 of 1"]);
+}
+
+#[tokio::test]
+async fn events_of_subgraphs_are_shown_only_if_asked_for() {
+    let paths = |deep: bool| async move {
+        let app = inside(one_node("a")).checkpointer(MemorySaver::new()).compile().unwrap();
+        let stream = app.stream(Notes::update().total(1)).thread("t").mode(Mode::Updates);
+        let mut events = if deep { stream.subgraphs() } else { stream }.start();
+        let mut paths = Vec::new();
+        while let Some(event) = events.next().await {
+            paths.push(event.unwrap().path().join("/"));
+        }
+        paths
+    };
+    assert_eq!(paths(true).await, ["child", ""]);
+    assert_eq!(paths(false).await, [""]);
+}
+
+#[tokio::test]
+async fn a_failure_inside_is_gone_on_with_inside() {
+    let (runs, failures) = (Count::default(), Count::default());
+    let (counter, fails) = (runs.clone(), failures.clone());
+    let first = move |_: Notes| {
+        counter.up();
+        async { Notes::update().log(["first"]) }
+    };
+    let second = move |_: Notes| {
+        let failed = fails.up() == 0;
+        async move { if failed { Err::<NotesUpdate, BoxError>("not yet".into()) } else { Ok(Notes::update().log(["second"])) } }
+    };
+    let child = StateGraph::new().add_node("first", first).add_node("second", second).add_sequence(["first", "second"]);
+    let app = inside(child.compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+    let error = app.invoke(Notes::update().total(1)).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("not yet"), "{error}");
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get()), (vec!["first".to_owned(), "second".to_owned()], 1));
+}
