@@ -13,9 +13,9 @@ use async_trait::async_trait;
 
 use crate::id::CheckpointId;
 
-pub(crate) use codec::Codec;
-pub(crate) use record::FORMAT;
+pub(crate) use codec::{Codec, with_scratch};
 pub use memory::MemorySaver;
+pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };

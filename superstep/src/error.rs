@@ -129,11 +129,7 @@ pub struct Hint(Option<String>);
 impl Hint {
     /// Looks for the known name nearest to `name`.
     pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        let best = known
-            .into_iter()
-            .map(|k| (distance(name, k), k))
-            .filter(|(d, k)| *d <= 2 && *d < k.len())
-            .min();
+        let best = known.into_iter().map(|k| (distance(name, k), k)).filter(|(d, k)| *d <= 2 && *d < k.len()).min();
         Hint(best.map(|(_, k)| k.to_owned()))
     }
 }
@@ -382,7 +378,14 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
             ErrorKind::Node => !self.0.source.as_ref().is_some_and(|s| s.is::<Terminal>()),
-            kind => matches!(kind, ErrorKind::Timeout | ErrorKind::Checkpoint | ErrorKind::Store | ErrorKind::Drained | ErrorKind::Cancelled),
+            kind => matches!(
+                kind,
+                ErrorKind::Timeout
+                    | ErrorKind::Checkpoint
+                    | ErrorKind::Store
+                    | ErrorKind::Drained
+                    | ErrorKind::Cancelled
+            ),
         }
     }
 

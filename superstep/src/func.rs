@@ -244,7 +244,8 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         let run = move |input: Value, cx: &Context| match serde_json::from_value::<I>(input) {
             Ok(input) => run.start(input, cx),
             Err(error) => {
-                let error = Box::new(Error::invalid(format!("the input does not fit the entrypoint: {error}"))) as BoxError;
+                let error =
+                    Box::new(Error::invalid(format!("the input does not fit the entrypoint: {error}"))) as BoxError;
                 Box::pin(async move { Err(error) })
             }
         };
@@ -504,7 +505,8 @@ where
         };
         let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
             (Ok(value), Some(host)) => {
-                let future = host.call(cx.clone(), ix, self.name.clone(), value, self.options.clone(), self.run.clone());
+                let future =
+                    host.call(cx.clone(), ix, self.name.clone(), value, self.options.clone(), self.run.clone());
                 Running::Spawned(crate::engine::AbortOnDrop::spawn(future))
             }
             (Err(error), _) => Running::Refused(Some(error.into())),
@@ -539,7 +541,9 @@ impl<R: DeserializeOwned> Future for Calling<R> {
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
         let value = match &mut self.running {
-            Running::Refused(error) => return std::task::Poll::Ready(Err(error.take().unwrap_or_else(|| "polled again".into()))),
+            Running::Refused(error) => {
+                return std::task::Poll::Ready(Err(error.take().unwrap_or_else(|| "polled again".into())));
+            }
             Running::Spawned(task) => match std::task::ready!(std::pin::Pin::new(task).poll(cx)) {
                 Ok(result) => result?,
                 Err(stopped) => return std::task::Poll::Ready(Err(stopped.into())),

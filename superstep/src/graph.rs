@@ -9,12 +9,12 @@ mod pregel;
 mod subgraph;
 
 pub use build::{JoinSources, StateGraph};
-pub use compile::CompiledStateGraph;
 pub(crate) use build::{Persistence, Settings};
+pub use compile::CompiledStateGraph;
 pub(crate) use compile::{finish as finish_plan, node_plan};
-pub(crate) use path::PathFn;
 pub use diagnose::Diagnostic;
 pub(crate) use path::Path;
+pub(crate) use path::PathFn;
 pub use path::{IntoPath, IntoRoutes, RouteMap, Routes};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
 pub use subgraph::{MappedGraph, Subgraph};

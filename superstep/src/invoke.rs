@@ -380,7 +380,9 @@ impl Options {
         let checkpointer = match &graph.persistence {
             Persistence::In(checkpointer) => Some(checkpointer.clone()),
             Persistence::Own => {
-                return Err(Error::invalid("a `persistent` graph keeps its history in a parent's checkpointer; run it inside one"));
+                return Err(Error::invalid(
+                    "a `persistent` graph keeps its history in a parent's checkpointer; run it inside one",
+                ));
             }
             Persistence::Inherit | Persistence::Never => None,
         };
@@ -409,7 +411,8 @@ impl Options {
     }
 
     fn config<S: State>(&mut self, graph: &CompiledStateGraph<S>, output: Fields) -> Result<LoopConfig, Error> {
-        let stop_at = |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
+        let stop_at =
+            |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
         let (_, ancestors) = self.namespace.take().unwrap_or_default();
         Ok(LoopConfig {
             namespace: String::new(),

@@ -41,31 +41,31 @@
 //! | `png` | drawings as PNG |
 
 // In the order of the data path.
-mod error;
-mod id;
-mod state;
-mod channel;
-mod node;
-mod context;
-mod graph;
-mod plan;
-mod engine;
-mod checkpoint;
-mod store;
-mod cache;
-mod stream;
-mod snapshot;
-mod thread;
-mod invoke;
-mod graph_output;
-mod func;
-mod blocking;
-mod draw;
-#[cfg(feature = "schema")]
-mod schema;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+mod blocking;
+mod cache;
+mod channel;
+mod checkpoint;
+mod context;
+mod draw;
+mod engine;
+mod error;
+mod func;
+mod graph;
+mod graph_output;
+mod id;
+mod invoke;
+mod node;
+mod plan;
+#[cfg(feature = "schema")]
+mod schema;
+mod snapshot;
+mod state;
+mod store;
+mod stream;
+mod thread;
 
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use channel::{
@@ -91,9 +91,9 @@ pub use id::{CheckpointId, InvalidId, TaskId};
 pub use invoke::{GoOn, IntoInput, Invoke, Streaming};
 pub use node::{
     Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupt, Interrupted,
-    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeOptions, Outcome, OutcomeResult, PartialAgent,
-    Payload, Previous, RemainingSteps, Resume, RetryPolicy, RunConfig, Runtime, Send, Sent, StoreHandle, StreamWriter,
-    TimeoutPolicy,
+    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeOptions, Outcome, OutcomeResult,
+    PartialAgent, Payload, Previous, RemainingSteps, Resume, RetryPolicy, RunConfig, Runtime, Send, Sent, StoreHandle,
+    StreamWriter, TimeoutPolicy,
 };
 pub use plan::{END, START};
 #[cfg(feature = "schema")]
@@ -101,16 +101,18 @@ pub use schema::StateSchema;
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
     AddMessages, AgentState, AgentStateUpdate, Append, Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate,
-    JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry, MaxReducer, MergeStrategy, Message,
-    MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer, ReducerFn, Replace,
-    Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState, add_messages,
+    JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry, MaxReducer, MergeStrategy,
+    Message, MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer,
+    ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
+    add_messages,
 };
 pub use store::{
-    Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError, StoreOp,
-    StoreReply, Ttl, TtlConfig,
+    Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError,
+    StoreOp, StoreReply, Ttl, TtlConfig,
 };
 pub use stream::{
-    CheckpointEvent, DebugEvent, Event, EventData, EventStream, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskStart, Values,
+    CheckpointEvent, DebugEvent, Event, EventData, EventStream, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskStart,
+    Values,
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};

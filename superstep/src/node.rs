@@ -19,13 +19,16 @@ use crate::plan::Plan;
 use crate::state::State;
 
 pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent};
-pub use args::{Attempt, FromContext, FromInput, Narrow, Previous, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle, StreamWriter};
-pub use command::{Command, Goto, Payload, Send};
+pub use args::{
+    Attempt, FromContext, FromInput, Narrow, Previous, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle,
+    StreamWriter,
+};
 pub(crate) use command::ParentCommand;
+pub use command::{Command, Goto, Payload, Send};
 pub(crate) use handler::{GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
-pub use interrupt::{Interrupt, Interrupted, Resume};
 pub(crate) use interrupt::{Answers, Why};
+pub use interrupt::{Interrupt, Interrupted, Resume};
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 

@@ -125,7 +125,11 @@ pub(crate) struct NodePlan<S: State> {
 impl<S: State> NodePlan<S> {
     /// Whether the engine may run it without retry, timeout or handler around it.
     pub(crate) fn is_plain(&self) -> bool {
-        self.retry.is_empty() && self.timeout.is_none() && self.handler.is_none() && !self.blocking && self.cache.is_none()
+        self.retry.is_empty()
+            && self.timeout.is_none()
+            && self.handler.is_none()
+            && !self.blocking
+            && self.cache.is_none()
     }
 }
 

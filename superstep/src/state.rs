@@ -16,18 +16,18 @@ use std::borrow::Cow;
 use crate::error::InvalidUpdate;
 
 pub use field::Field;
-pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
 pub(crate) use json::json_object;
+pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
 pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
-pub use update::{IntoUpdate, Put, Update};
 pub(crate) use update::replacing;
-pub use workflow::{
-    LastWriteWins, LogEntry, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow, WorkflowError,
-    WorkflowState,
-};
+pub use update::{IntoUpdate, Put, Update};
 pub(crate) use workflow::MergedState;
+pub use workflow::{
+    LastWriteWins, LogEntry, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow,
+    WorkflowError, WorkflowState,
+};
 
 /// The state of a graph: what its nodes read and write.
 ///

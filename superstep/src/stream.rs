@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::graph_output::Output;
 use crate::state::{Message, State};
 
-pub(crate) use event::{ShownInput, ShownWrites, write_json};
 pub use event::{CheckpointEvent, DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
+pub(crate) use event::{ShownInput, ShownWrites, write_json};
 
 /// What a stream shows; several may be asked for at once.
 ///

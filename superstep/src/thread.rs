@@ -119,7 +119,12 @@ impl<S: State> Thread<S> {
         Thread { checkpoint: Some(checkpoint), ..self.clone() }
     }
 
-    pub(crate) fn within(graph: CompiledStateGraph<S>, name: Arc<str>, namespace: String, checkpointer: Arc<dyn Checkpointer>) -> Self {
+    pub(crate) fn within(
+        graph: CompiledStateGraph<S>,
+        name: Arc<str>,
+        namespace: String,
+        checkpointer: Arc<dyn Checkpointer>,
+    ) -> Self {
         Thread { graph, name, namespace, checkpoint: None, checkpointer: Some(checkpointer) }
     }
 
@@ -152,7 +157,7 @@ impl<S: State> Thread<S> {
 
     async fn look(&self, deep: bool) -> Result<StateSnapshot<S>, Error> {
         let saver = self.saver()?;
-        let saved = saver.checkpointer.get(&saver.thread, &saver.namespace, self.checkpoint).await?;
+        let saved = (*saver.checkpointer).get(&saver.thread, &saver.namespace, self.checkpoint).await?;
         if let (None, Some(id)) = (&saved, self.checkpoint) {
             return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", self.name)));
         }
@@ -175,7 +180,7 @@ impl<S: State> Thread<S> {
     pub async fn history_with(&self, mut query: ListQuery) -> Result<Vec<StateSnapshot<S>>, Error> {
         let saver = self.saver()?;
         query.only = query.only.or(self.checkpoint);
-        let found = saver.checkpointer.list(&saver.thread, &saver.namespace, &query).await?;
+        let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
         let mut history = Vec::with_capacity(found.len());
         for saved in found {
             history.push(snapshot_of(&self.graph, &saver, Some(saved), Looking { live: false, deep: false }).await?);
@@ -236,7 +241,10 @@ impl<S: State> Thread<S> {
     ///
     /// # Errors
     /// If a list is empty, a node is unknown, or an update does not fit.
-    pub async fn bulk_update(&self, steps: Vec<Vec<(crate::Update<S>, Option<String>)>>) -> Result<CheckpointRef, Error> {
+    pub async fn bulk_update(
+        &self,
+        steps: Vec<Vec<(crate::Update<S>, Option<String>)>>,
+    ) -> Result<CheckpointRef, Error> {
         if steps.is_empty() || steps.iter().any(Vec::is_empty) {
             return Err(Error::invalid("a bulk update needs at least one step, and every step at least one update"));
         }
@@ -309,7 +317,10 @@ impl<S: State> IntoFuture for Revise<S> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             if self.as_node.as_deref() == Some(END) {
-                let words = format!("`END` makes no updates; use `clear_tasks` to drop what is left to do ({:?})", Source::Update);
+                let words = format!(
+                    "`END` makes no updates; use `clear_tasks` to drop what is left to do ({:?})",
+                    Source::Update
+                );
                 return Err(Error::new(ErrorKind::InvalidUpdate, words));
             }
             let outcome = self.outcome.map_err(|why| Error::new(ErrorKind::InvalidUpdate, why))?;

@@ -51,7 +51,13 @@ impl NamedBarrierValue {
     }
 
     fn restored(&self, saved: Option<&Value>) -> Self {
-        let seen = saved.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let seen = saved
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
         Self { names: self.names.clone(), seen }
     }
 }
@@ -139,7 +145,10 @@ impl Channel for NamedBarrierValueAfterFinish {
     }
     fn from_checkpoint(&self, saved: Option<Value>) -> Box<dyn Channel> {
         let saved = saved.unwrap_or_default();
-        Box::new(Self { barrier: self.barrier.restored(saved.get(0)), finished: saved.get(1) == Some(&Value::Bool(true)) })
+        Box::new(Self {
+            barrier: self.barrier.restored(saved.get(0)),
+            finished: saved.get(1) == Some(&Value::Bool(true)),
+        })
     }
     fn copy(&self) -> Box<dyn Channel> {
         Box::new(self.clone())

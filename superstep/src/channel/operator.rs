@@ -43,7 +43,9 @@ impl BinaryOperatorAggregate {
                 }
                 Err(_) if overwritten => {}
                 Err(value) => match &mut self.value {
-                    Some(current) => self.operator.merge(current, value).map_err(|why| InvalidUpdate::refused("", why))?,
+                    Some(current) => {
+                        self.operator.merge(current, value).map_err(|why| InvalidUpdate::refused("", why))?
+                    }
                     none => *none = Some(value),
                 },
             }
@@ -62,7 +64,9 @@ fn overwrite_of(put: Put<Value>) -> Result<Value, Value> {
             Ok(map.remove("__overwrite__").expect("the guard saw the key"))
         }
         Value::Object(mut map)
-            if map.len() == 2 && map.get("type").and_then(Value::as_str) == Some("__overwrite__") && map.contains_key("value") =>
+            if map.len() == 2
+                && map.get("type").and_then(Value::as_str) == Some("__overwrite__")
+                && map.contains_key("value") =>
         {
             Ok(map.remove("value").expect("the guard saw the key"))
         }

@@ -51,7 +51,11 @@ pub fn reduce<T>(
 }
 
 /// Appends the items of every write.
-pub fn append<T: crate::state::IntoItems>(slot: &mut T, field: &str, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+pub fn append<T: crate::state::IntoItems>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, T>,
+) -> Result<Change, InvalidUpdate> {
     reduce(slot, field, writes, |current, update| {
         current.append_items(update);
         Ok(())

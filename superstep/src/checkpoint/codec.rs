@@ -1,5 +1,7 @@
 //! The bridge between a state's types and the bytes that are saved.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 
 use crate::state::{CodecError, Persist, State};
@@ -30,14 +32,22 @@ impl<S: Persist> Codec<S> {
 
 impl<S: State> Codec<S> {
     pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Bytes, CodecError> {
-        let mut out = Vec::new();
-        (self.encode_write)(schema, write, &mut out)?;
-        Ok(out.into())
+        with_scratch(|out| (self.encode_write)(schema, write, out))
     }
 
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Bytes, CodecError> {
-        let mut out = Vec::new();
-        (self.encode_field)(state, schema, field, &mut out)?;
-        Ok(out.into())
+        with_scratch(|out| (self.encode_field)(state, schema, field, out))
     }
+}
+
+/// Encodes into a buffer that is used again and again; the result has its exact size.
+pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+    thread_local! {
+        static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut out = SCRATCH.take();
+    out.clear();
+    let result = encode(&mut out).map(|()| Bytes::copy_from_slice(&out));
+    SCRATCH.set(out);
+    result
 }

@@ -139,6 +139,7 @@ impl Namespace {
             return Err(CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id)));
         }
         let mut fields = base.map(|b| b.fields.clone()).unwrap_or_default();
+        let writes = std::mem::take(&mut record.writes);
         for changed in std::mem::take(&mut record.fields) {
             let place = fields.iter().position(|(name, _)| *name == changed.name);
             match (changed.value, place) {
@@ -153,6 +154,11 @@ impl Namespace {
                         None => fields.push((changed.name, kept)),
                     }
                 }
+            }
+        }
+        if let Some(base) = record.base {
+            for task in writes {
+                self.put_writes(base, task)?;
             }
         }
         self.checkpoints.insert(record.id, Entry { record, fields, writes: Vec::new() });

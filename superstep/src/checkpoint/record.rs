@@ -78,6 +78,9 @@ pub struct CheckpointRecord {
     pub control: Bytes,
     /// The fields that changed.
     pub fields: Vec<FieldRecord>,
+    /// What tasks of the step wrote that was not saved before: pending writes of the base, saved with
+    /// this checkpoint or not at all.
+    pub writes: Vec<TaskRecord>,
 }
 
 /// A changed field.

@@ -136,7 +136,11 @@ impl<S: State> Step<'_, S> {
         for node in batch.iter().filter_map(|a| a.woken) {
             for channel in &self.plan.nodes[node].triggers {
                 let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
-                    Some(kind @ (ControlKind::Join { .. } | ControlKind::JoinDeferred { .. } | ControlKind::BranchDeferred)) => {
+                    Some(
+                        kind @ (ControlKind::Join { .. }
+                        | ControlKind::JoinDeferred { .. }
+                        | ControlKind::BranchDeferred),
+                    ) => {
                         let signal = &mut self.live.signals[*channel];
                         let open = signal.available(kind);
                         if open {
@@ -334,7 +338,11 @@ impl<S: State> Step<'_, S> {
         }
         let has_value = self.set_presence(field, change);
         if let Some(journal) = &mut self.live.journal {
-            if has_value || self.plan.kind(field) == FieldKind::Custom { journal.dirty(field) } else { journal.absent(field) }
+            if has_value || self.plan.kind(field) == FieldKind::Custom {
+                journal.dirty(field)
+            } else {
+                journal.absent(field)
+            }
         }
     }
 
@@ -343,7 +351,11 @@ impl<S: State> Step<'_, S> {
             FieldKind::Custom => self.live.state.read(&self.plan.schema, field).is_some(),
             _ => change == Change::Set,
         };
-        if has_value { self.live.present.set(field) } else { self.live.present.unset(field) }
+        if has_value {
+            self.live.present.set(field)
+        } else {
+            self.live.present.unset(field)
+        }
         has_value
     }
 }

@@ -20,7 +20,9 @@ use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
 use crate::graph::{PathFn, Routes};
 use crate::id::TaskId;
-use crate::node::{Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy};
+use crate::node::{
+    Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
+};
 use crate::plan::{END, Plan, START};
 use crate::state::{Put, State};
 
@@ -162,7 +164,9 @@ impl<S: State> Job<S> {
         let future = {
             let _entered = span.enter();
             let mut make = || {
-                context.get_or_insert_with(|| self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned())).clone()
+                context
+                    .get_or_insert_with(|| self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned()))
+                    .clone()
             };
             let call = Call {
                 plan: &self.plan,
@@ -210,7 +214,11 @@ impl<S: State> Job<S> {
 }
 
 /// The state with one task's own writes in it.
-pub(crate) fn local_state<S: State>(plan: &Plan<S>, state: &Arc<S>, puts: &[Put<S::Write>]) -> Result<Arc<S>, InvalidUpdate> {
+pub(crate) fn local_state<S: State>(
+    plan: &Plan<S>,
+    state: &Arc<S>,
+    puts: &[Put<S::Write>],
+) -> Result<Arc<S>, InvalidUpdate> {
     if puts.is_empty() && plan.transient.is_empty() {
         return Ok(state.clone());
     }
@@ -263,7 +271,8 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
 struct Panicked(String);
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text =
+        panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it panicked".to_owned())
 }
 
@@ -339,7 +348,11 @@ async fn on_blocking_pool<S: State>(future: crate::node::NodeFuture<S>, cancel: 
 }
 
 /// Tells a question, a command and a failure apart.
-pub(crate) fn settle<S: State>(result: NodeResult<S>, context: Option<&Context>, node: &str) -> Result<Outcome<S>, End> {
+pub(crate) fn settle<S: State>(
+    result: NodeResult<S>,
+    context: Option<&Context>,
+    node: &str,
+) -> Result<Outcome<S>, End> {
     if let Some(cx) = context {
         let mut answers = lock(&cx.task.answers);
         if let Some(parent) = answers.parent.take() {
@@ -397,7 +410,9 @@ fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxErr
     let update = match command.update.map(|u| u.downcast::<crate::Update<S>>()) {
         None => crate::Update::new(),
         Some(Ok(update)) => *update,
-        Some(Err(_)) => return Err("a command for the parent graph carries an update of another state than the parent's".into()),
+        Some(Err(_)) => {
+            return Err("a command for the parent graph carries an update of another state than the parent's".into());
+        }
     };
     Ok(Outcome { puts: update.puts, goto: command.goto.into(), next: None, parent: None })
 }

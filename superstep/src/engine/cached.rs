@@ -10,13 +10,15 @@ use crate::error::{Error, ErrorKind};
 use crate::id::TaskId;
 use crate::node::TaskInput;
 use crate::state::{State, decode, encode};
-use crate::stream::{ShownInput};
+use crate::stream::ShownInput;
 
 impl<S: State> Run<S> {
     fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
-        let (Some(policy), Some(_), Some(input)) = (&node.cache, &self.shared.cache, &task.input) else { return Ok(None) };
+        let (Some(policy), Some(_), Some(input)) = (&node.cache, &self.shared.cache, &task.input) else {
+            return Ok(None);
+        };
         let key = match &policy.key {
             Some(key) => key(input).map_err(|e| Error::node_failed(&node.name, e))?,
             None => self.whole_input_key(node, input)?,
@@ -50,7 +52,8 @@ impl<S: State> Run<S> {
             let found = cache.get(std::slice::from_ref(&key)).await.map_err(failed)?;
             let Some(bytes) = found.into_iter().next().flatten() else { continue };
             let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, codec, &r));
-            self.tasks[ix].writes = writes.map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))?;
+            self.tasks[ix].writes = writes
+                .map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))?;
             self.tasks[ix].skip = true;
             self.show_writes(ix, true).await;
             self.save_writes(ix).await?;

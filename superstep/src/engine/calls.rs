@@ -29,7 +29,15 @@ pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>
 
 /// What runs the calls of a step's tasks.
 pub(crate) trait CallHost: Send + Sync {
-    fn call(self: Arc<Self>, caller: Context, ix: usize, name: Arc<str>, input: Value, options: CallOptions, run: CallFn) -> CallFuture;
+    fn call(
+        self: Arc<Self>,
+        caller: Context,
+        ix: usize,
+        name: Arc<str>,
+        input: Value,
+        options: CallOptions,
+        run: CallFn,
+    ) -> CallFuture;
 }
 
 pub(crate) struct CallDesk<S: State> {
@@ -105,10 +113,25 @@ impl<S: State> CallDesk<S> {
     }
 
     fn shown(&self, returned: Option<Value>) -> ShownWrites<S> {
-        ShownWrites { puts: Vec::new(), fields: Fields::Many(Vec::new()), returned, plan: self.plan.clone(), codec: self.codec }
+        ShownWrites {
+            puts: Vec::new(),
+            fields: Fields::Many(Vec::new()),
+            returned,
+            plan: self.plan.clone(),
+            codec: self.codec,
+        }
     }
 
-    async fn show_end(&self, cx: &Context, name: &Arc<str>, id: TaskId, returned: Option<Value>, error: Option<String>, interrupts: Vec<Interrupt>, cached: bool) {
+    async fn show_end(
+        &self,
+        cx: &Context,
+        name: &Arc<str>,
+        id: TaskId,
+        returned: Option<Value>,
+        error: Option<String>,
+        interrupts: Vec<Interrupt>,
+        cached: bool,
+    ) {
         if returned.is_some() {
             let update = || NodeUpdate { node: name.to_string(), cached, writes: self.shown(returned.clone()) };
             self.show(cx, Mode::Updates, || EventData::Updates(update())).await;
@@ -125,7 +148,15 @@ impl<S: State> CallDesk<S> {
         }
     }
 
-    async fn run_call(self: Arc<Self>, caller: Context, ix: usize, name: Arc<str>, input: Value, options: CallOptions, run: CallFn) -> Result<Value, BoxError> {
+    async fn run_call(
+        self: Arc<Self>,
+        caller: Context,
+        ix: usize,
+        name: Arc<str>,
+        input: Value,
+        options: CallOptions,
+        run: CallFn,
+    ) -> Result<Value, BoxError> {
         let namespace = format!("{}|{name}", caller.task.namespace);
         let step = caller.task.step.to_string();
         let (path, place) = (format!("~__pregel_pull, {}", caller.task.node), ix.to_string());
@@ -173,7 +204,11 @@ impl<S: State> CallDesk<S> {
         match result {
             Ok(value) => {
                 self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), false).await;
-                self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), resume: used, ..Rest::default() })).await?;
+                self.save(
+                    id,
+                    TaskWrites::only(Rest { returned: Some(value.clone()), resume: used, ..Rest::default() }),
+                )
+                .await?;
                 if let (Some(key), Some(cache)) = (key, &caller.task.run.cache) {
                     let ttl = options.cache.flatten();
                     cache.set(vec![(key, crate::state::encode(&value)?, ttl)]).await?;
@@ -183,7 +218,8 @@ impl<S: State> CallDesk<S> {
             Err(error) => {
                 let text = error.to_string();
                 self.show_end(&caller, &name, id, None, Some(text.clone()), Vec::new(), false).await;
-                self.save(id, TaskWrites::only(Rest { error: Some(text.into()), resume: used, ..Rest::default() })).await?;
+                self.save(id, TaskWrites::only(Rest { error: Some(text.into()), resume: used, ..Rest::default() }))
+                    .await?;
                 Err(error)
             }
         }
@@ -191,7 +227,15 @@ impl<S: State> CallDesk<S> {
 }
 
 impl<S: State> CallHost for CallDesk<S> {
-    fn call(self: Arc<Self>, caller: Context, ix: usize, name: Arc<str>, input: Value, options: CallOptions, run: CallFn) -> CallFuture {
+    fn call(
+        self: Arc<Self>,
+        caller: Context,
+        ix: usize,
+        name: Arc<str>,
+        input: Value,
+        options: CallOptions,
+        run: CallFn,
+    ) -> CallFuture {
         Box::pin(self.run_call(caller, ix, name, input, options, run))
     }
 }
@@ -202,7 +246,12 @@ fn cache_key(name: &str, input: &Value) -> CacheKey {
 }
 
 /// Runs a call until it succeeds, asks, or has no attempts left.
-async fn attempts(options: &CallOptions, name: &str, cx: &Context, run: impl Fn() -> CallFuture) -> Result<Value, BoxError> {
+async fn attempts(
+    options: &CallOptions,
+    name: &str,
+    cx: &Context,
+    run: impl Fn() -> CallFuture,
+) -> Result<Value, BoxError> {
     let mut failures = 0;
     loop {
         if failures > 0 {

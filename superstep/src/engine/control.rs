@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::live::{Live, Start};
 use super::writes::{decode_send, encode_send};
-use crate::checkpoint::Codec;
+use crate::checkpoint::{Codec, with_scratch};
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Put, State, decode as decode_value, encode as encode_value};
@@ -27,9 +27,9 @@ enum SavedGoto {
 }
 
 /// Numbers in as few bytes as they need, and text with its length in front.
-struct Writer(Vec<u8>);
+struct Writer<'a>(&'a mut Vec<u8>);
 
-impl Writer {
+impl Writer<'_> {
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -86,7 +86,8 @@ fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
 /// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes.
 /// One text for all checkpoints of a graph.
 pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Bytes {
-    let mut out = Writer(Vec::new());
+    let mut bytes = Vec::new();
+    let mut out = Writer(&mut bytes);
     out.number(plan.triggered.len() as u64);
     (0..plan.triggered.len()).for_each(|c| out.text(channel_name(plan, c)));
     out.number(plan.nodes.len() as u64);
@@ -95,16 +96,19 @@ pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Bytes {
         out.number(node.triggers.len() as u64);
         node.triggers.iter().for_each(|c| out.number(*c as u64));
     }
-    out.0.into()
+    bytes.into()
 }
 
 pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Bytes, String> {
-    let mut out = Writer(Vec::with_capacity(96));
+    with_scratch(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
+}
+
+fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<(), String> {
     out.number(live.max_version);
     out.number(live.stop_seen);
     let triggers = || plan.triggers.iter().copied().filter(|c| live.versions[*c] > 0);
     out.number(triggers().count() as u64);
-    triggers().for_each(|c| write_channel(&mut out, plan, live, c));
+    triggers().for_each(|c| write_channel(out, plan, live, c));
     let seen = || live.seen.iter().enumerate().filter(|(_, version)| **version > 0);
     out.number(seen().count() as u64);
     for (at, version) in seen() {
@@ -122,10 +126,10 @@ pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>)
     // Zero: not known. Otherwise one more than the number of updated channels.
     out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
     live.updated.iter().flatten().for_each(|c| out.number(*c as u64));
-    Ok(out.0.into())
+    Ok(())
 }
 
-fn write_channel<S: State>(out: &mut Writer, plan: &Plan<S>, live: &Live<S>, channel: usize) {
+fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>, channel: usize) {
     out.number(channel as u64);
     out.number(live.versions[channel]);
     let Some(control) = plan.control.get(channel) else { return out.number(0) };
@@ -241,7 +245,12 @@ pub(crate) fn decode<S: State>(
     Ok(())
 }
 
-fn read_channel<S: State>(input: &mut Reader<'_>, plan: &Plan<S>, live: &mut Live<S>, channel: Option<usize>) -> Result<(), String> {
+fn read_channel<S: State>(
+    input: &mut Reader<'_>,
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    channel: Option<usize>,
+) -> Result<(), String> {
     let (version, flags) = (input.number()?, input.number()?);
     let mut members = Vec::new();
     for _ in 0..flags >> 2 {

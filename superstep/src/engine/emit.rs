@@ -11,8 +11,8 @@ use crate::node::Interrupt;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::{Put, State};
 use crate::stream::{
-    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, Sink, TaskEnd,
-    TaskStart, Values,
+    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, Sink,
+    TaskEnd, TaskStart, Values,
 };
 
 impl<S: State> Run<S> {
@@ -152,7 +152,13 @@ impl<S: State> Run<S> {
             Some(rest) if writes.puts.is_empty() => rest.kept.clone(),
             _ => writes.puts.to_vec(),
         };
-        ShownWrites { puts, fields, returned: writes.returned().cloned(), plan: self.plan.clone(), codec: self.graph.codec }
+        ShownWrites {
+            puts,
+            fields,
+            returned: writes.returned().cloned(),
+            plan: self.plan.clone(),
+            codec: self.graph.codec,
+        }
     }
 
     /// What a task wrote, asked or failed with; `known` if it did not run for it now.
@@ -176,7 +182,11 @@ impl<S: State> Run<S> {
                 self.show_messages(ix, known).await;
                 if self.wants(Mode::Updates) {
                     let writes = self.shown_writes(ix, self.config.output.clone());
-                    self.send(Mode::Updates, EventData::Updates(NodeUpdate { node: name.clone(), cached: known, writes })).await;
+                    self.send(
+                        Mode::Updates,
+                        EventData::Updates(NodeUpdate { node: name.clone(), cached: known, writes }),
+                    )
+                    .await;
                 }
             }
         }

@@ -52,7 +52,9 @@ impl<S: State> Run<S> {
             None => self.run_many().await,
             Some(limit) => match tokio::time::timeout(limit, self.run_many()).await {
                 Ok(ended) => ended,
-                Err(_) => Err(Error::new(ErrorKind::Timeout, format!("step {} exceeded its timeout of {limit:?}", self.step))),
+                Err(_) => {
+                    Err(Error::new(ErrorKind::Timeout, format!("step {} exceeded its timeout of {limit:?}", self.step)))
+                }
             },
         }
     }
@@ -314,7 +316,8 @@ impl<S: State> Run<S> {
                 if !interrupts.is_empty() {
                     trouble.interrupts.extend(interrupts.iter().cloned());
                     let resume = writes.take_rest().and_then(|r| r.resume);
-                    self.tasks[ix].writes = TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
+                    self.tasks[ix].writes =
+                        TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
                     self.finish_task(ix).await?;
                     self.tasks[ix].writes = TaskWrites::default();
                 }
@@ -349,7 +352,8 @@ impl<S: State> Run<S> {
             return Ok(None);
         }
         let message = self.tasks[ix].writes.error().cloned().unwrap_or_default();
-        self.tasks[ix].writes = TaskWrites::only(Rest { error: Some(message.clone()), handled: true, ..Rest::default() });
+        self.tasks[ix].writes =
+            TaskWrites::only(Rest { error: Some(message.clone()), handled: true, ..Rest::default() });
         let failure = NodeError { node: name, message, error: Some(Arc::new(error)) };
         Ok(self.add_handler(ix, failure))
     }

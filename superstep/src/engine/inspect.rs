@@ -151,7 +151,8 @@ async fn subgraph_states<S: State>(
             continue;
         };
         let namespace = tasks::task_namespace(&saver.namespace, &node.name, task.id.expect("ids were given above"));
-        let (snapshot, thread) = subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone(), deep).await?;
+        let (snapshot, thread) =
+            subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone(), deep).await?;
         states.push(Some(SubgraphState { namespace, snapshot, thread }));
     }
     Ok(states)

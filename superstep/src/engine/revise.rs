@@ -120,10 +120,17 @@ impl<'a, S: State> Reviser<'a, S> {
         tasks
     }
 
-    async fn save(&mut self, source: Source, step: i64, parent: Option<CheckpointId>, base: Option<CheckpointId>) -> Result<CheckpointId, Error> {
+    async fn save(
+        &mut self,
+        source: Source,
+        step: i64,
+        parent: Option<CheckpointId>,
+        base: Option<CheckpointId>,
+    ) -> Result<CheckpointId, Error> {
         let id = CheckpointId::new(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let header = Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents };
+        let header =
+            Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes: Vec::new() };
         let record = self.saver.record(self.plan, &mut self.live, header)?;
         self.saver.put(record).await?;
         Ok(id)
@@ -176,6 +183,7 @@ impl<'a, S: State> Reviser<'a, S> {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no checkpoint to copy"));
         };
         let (parent, base) = (record.parent, Some(record.id));
+        self.live.updated = None;
         self.save(Source::Fork, self.step + 1, parent, base).await
     }
 
@@ -187,7 +195,7 @@ impl<'a, S: State> Reviser<'a, S> {
         }
         let superseded = match self.base() {
             Some(base) if addressed => {
-                let latest = self.saver.checkpointer.get(&self.saver.thread, &self.saver.namespace, None).await?;
+                let latest = (*self.saver.checkpointer).get(&self.saver.thread, &self.saver.namespace, None).await?;
                 latest.is_some_and(|l| l.record.id != base)
             }
             _ => false,
@@ -203,7 +211,8 @@ impl<'a, S: State> Reviser<'a, S> {
                 let mut shown = writes.clone();
                 shown.done = !shown.has_output();
                 if shown.has_output() {
-                    let record = shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}").into())?;
+                    let record =
+                        shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}").into())?;
                     self.saver.put_writes(base, record).await?;
                 }
                 shown.done = writes.done;
@@ -225,7 +234,9 @@ impl<'a, S: State> Reviser<'a, S> {
     fn resolve(&self, node: Option<String>, several: bool) -> Result<usize, Error> {
         let invalid = |words: String| Error::new(ErrorKind::InvalidUpdate, words);
         match node {
-            Some(name) => self.plan.node(&name).ok_or_else(|| invalid(format!("there is no node `{name}` to update as"))),
+            Some(name) => {
+                self.plan.node(&name).ok_or_else(|| invalid(format!("there is no node `{name}` to update as")))
+            }
             None if several => Err(invalid("several updates at once need `as_node` each".to_owned())),
             None => self.last_node().ok_or_else(|| {
                 invalid("it is not clear which node the update is from; say so with `as_node`".to_owned())
@@ -256,7 +267,8 @@ impl<'a, S: State> Reviser<'a, S> {
         if self.plan.nodes[node].hidden
             && let InputMode::Start { fields: Some(fields) } = &self.plan.input
         {
-            let allowed = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
+            let allowed =
+                |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
             outcome.puts.retain(|p| allowed(p));
         }
         let mut writes = TaskWrites::default();

@@ -15,7 +15,7 @@ use super::live::{Live, Start};
 use super::save::{Header, Loaded, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, ListQuery, Source};
+use crate::checkpoint::{Durability, ListQuery, Source, TaskRecord};
 use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext, lock};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
@@ -89,6 +89,8 @@ pub(crate) struct Run<S: State> {
     pub(super) early: Option<Vec<usize>>,
     pub(super) desk: Option<Arc<CallDesk<S>>>,
     pub(super) previous_value: Option<Value>,
+    /// What the step's only task wrote, to be saved with the checkpoint.
+    pub(super) unsaved: Vec<TaskRecord>,
 }
 
 /// What the tasks of a step share.
@@ -210,6 +212,7 @@ impl<S: State> Run<S> {
             early: None,
             desk: None,
             previous_value: None,
+            unsaved: Vec::new(),
         }
     }
 
@@ -265,6 +268,14 @@ impl<S: State> Run<S> {
     // ---- begin ----
 
     async fn load(&mut self) -> Result<(), Error> {
+        if self.shared.cache.is_none()
+            && let Some(node) = self.plan.nodes.iter().find(|n| n.cache.is_some())
+        {
+            let name = &node.name;
+            return Err(Error::invalid(format!(
+                "node `{name}` has a cache policy, but the graph has no cache; give it one with `.cache(..)`"
+            )));
+        }
         let mut last_step = -2;
         if let Some(loaded) = self.find_checkpoint().await? {
             let Loaded { record, live, pending } = loaded;
@@ -297,7 +308,7 @@ impl<S: State> Run<S> {
             let Some(loaded) = saver.load(&self.plan, Some(id)).await? else {
                 return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
             };
-            let latest = saver.checkpointer.get(&saver.thread, &saver.namespace, None).await?;
+            let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
             self.superseded = latest.is_some_and(|l| l.record.id != id);
             return Ok(Some(loaded));
         }
@@ -305,7 +316,7 @@ impl<S: State> Run<S> {
             self.config.resuming = None;
             if replay.first_visit(&self.config.namespace) {
                 let query = ListQuery::new().before(replay.before).limit(1);
-                let found = saver.checkpointer.list(&saver.thread, &saver.namespace, &query).await?;
+                let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
                 return Ok(found.into_iter().next().map(|s| saver.decode(&self.plan, s)).transpose()?);
             }
         }
@@ -411,7 +422,9 @@ impl<S: State> Run<S> {
             Some(_) if self.saver.is_none() => {
                 return Err(Error::invalid("a question can only be answered in a graph with a checkpointer"));
             }
-            Some(Answers::Unencodable(why)) => return Err(Error::invalid(format!("the answer cannot be encoded: {why}"))),
+            Some(Answers::Unencodable(why)) => {
+                return Err(Error::invalid(format!("the answer cannot be encoded: {why}")));
+            }
             Some(Answers::ById(map)) => {
                 self.check_answers(&map)?;
                 self.config.resume_map = Some(Arc::new(map));
@@ -469,7 +482,9 @@ impl<S: State> Run<S> {
         if self.superseded {
             return Ok(());
         }
-        let asked = |id: &String| self.pending.tasks.iter().any(|(_, w)| w.interrupts().into_iter().flatten().any(|i| i.id == *id));
+        let asked = |id: &String| {
+            self.pending.tasks.iter().any(|(_, w)| w.interrupts().into_iter().flatten().any(|i| i.id == *id))
+        };
         match answers.keys().find(|id| !asked(id)) {
             None => Ok(()),
             Some(id) => {
@@ -508,7 +523,8 @@ impl<S: State> Run<S> {
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
         let start = match (start, &self.plan.input) {
             (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
-                let known = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
+                let known =
+                    |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
                 let puts = puts.into_iter().filter(known).collect();
                 batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
                 None
@@ -631,11 +647,12 @@ impl<S: State> Run<S> {
     }
 
     fn names_a_task(&self, at: &StopAt) -> bool {
-        *at != StopAt::Nowhere && self.tasks.iter().any(|t| match at {
-            StopAt::Nowhere => false,
-            StopAt::Everywhere => !self.plan.nodes[t.node].hidden,
-            StopAt::Nodes(nodes) => nodes.contains(&t.node),
-        })
+        *at != StopAt::Nowhere
+            && self.tasks.iter().any(|t| match at {
+                StopAt::Nowhere => false,
+                StopAt::Everywhere => !self.plan.nodes[t.node].hidden,
+                StopAt::Nodes(nodes) => nodes.contains(&t.node),
+            })
     }
 
     /// Applies what the tasks wrote and commits; true if the run stops here.
@@ -690,7 +707,8 @@ impl<S: State> Run<S> {
     pub(super) fn wrote_output(&self) -> bool {
         let output = self.config.output.list();
         let shown = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| output.contains(&f));
-        self.early.as_ref().is_some_and(|e| self.touches_output(e)) || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
+        self.early.as_ref().is_some_and(|e| self.touches_output(e))
+            || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
     }
 
     pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
@@ -703,7 +721,8 @@ impl<S: State> Run<S> {
         let early = self.early.take();
         if let [task] = self.tasks.as_mut_slice() {
             let woken = (task.path == TaskPath::Pull).then_some(task.node);
-            let batch = SmallVec::from_iter([Applied { woken, ends_step: true, writes: std::mem::take(&mut task.writes) }]);
+            let batch =
+                SmallVec::from_iter([Applied { woken, ends_step: true, writes: std::mem::take(&mut task.writes) }]);
             self.tasks.clear();
             return Ok(apply(&self.plan, &mut self.live, None, batch, early)?);
         }
@@ -711,7 +730,8 @@ impl<S: State> Run<S> {
         if tasks.len() > 1 {
             let plan = &self.plan;
             if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {
-                let mut keyed: Vec<(Arc<str>, usize)> = (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
+                let mut keyed: Vec<(Arc<str>, usize)> =
+                    (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
                 keyed.sort();
                 let mut slots: Vec<Option<Task<S>>> = tasks.into_iter().map(Some).collect();
                 tasks = keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()).collect();
@@ -768,7 +788,9 @@ impl<S: State> Run<S> {
     }
 
     async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
-        let (Some(saver), Some(id), Some(source)) = (&mut self.saver, self.checkpoint, self.source) else { return Ok(()) };
+        let (Some(saver), Some(id), Some(source)) = (&mut self.saver, self.checkpoint, self.source) else {
+            return Ok(());
+        };
         let header = Header {
             id,
             parent: self.saved,
@@ -777,6 +799,7 @@ impl<S: State> Run<S> {
             step,
             metadata: self.shared.metadata.clone(),
             parents: self.config.ancestors.clone(),
+            writes: std::mem::take(&mut self.unsaved),
         };
         let record = saver.record(&self.plan, &mut self.live, header)?;
         self.previous = self.saved;
@@ -837,20 +860,29 @@ impl<S: State> Run<S> {
 
     /// Saves what a task wrote, unless only the end of the run is saved.
     pub(super) async fn save_writes(&mut self, ix: usize) -> Result<(), Error> {
-        let writes = |task: &mut Task<S>| std::mem::take(&mut task.writes);
-        let id = match &self.saver {
-            None => return Ok(()),
-            Some(_) => self.task_id(ix),
-        };
-        let path = tasks::path_text(&self.plan, &self.tasks, ix);
-        let mut taken = writes(&mut self.tasks[ix]);
-        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
-        let result = if exit || self.saved.is_none() { Ok(()) } else { self.save_record(id, &mut taken, path).await };
-        // A step with one task is committed right after: nobody asks for its pending writes again.
-        if self.tasks.len() > 1 || !taken.is_finished() || taken.error().is_some() || exit {
-            self.pending.set(id, taken.clone());
+        if self.saver.is_none() {
+            return Ok(());
         }
-        self.tasks[ix].writes = taken;
+        let id = self.task_id(ix);
+        let path = tasks::path_text(&self.plan, &self.tasks, ix);
+        let mut writes = std::mem::take(&mut self.tasks[ix].writes);
+        let ended = writes.is_finished() && writes.error().is_none();
+        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        // The checkpoint of a step with one task follows at once: both are saved together.
+        let alone = self.tasks.len() == 1 && ended && !exit;
+        let result = match &self.saver {
+            Some(saver) if alone && self.saved.is_some() && saver.durability == Durability::Async => {
+                let record = writes.record(&self.plan, saver.codec, id, path)?;
+                self.unsaved.push(record);
+                Ok(())
+            }
+            _ if exit || self.saved.is_none() => Ok(()),
+            _ => self.save_record(id, &mut writes, path).await,
+        };
+        if !alone {
+            self.pending.set(id, writes.clone());
+        }
+        self.tasks[ix].writes = writes;
         result
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::SystemTime;
 
@@ -14,9 +14,10 @@ use super::control;
 use super::live::Live;
 use super::writes::TaskWrites;
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, SavedCheckpoint,
-    Source, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue,
+    SavedCheckpoint, Source, TaskRecord, WriteRecord,
 };
+use crate::context::lock;
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
 use crate::state::{Put, Scratch, State};
@@ -93,7 +94,7 @@ pub(crate) struct Saver<S: State> {
     pub(crate) thread: Arc<str>,
     pub(crate) namespace: Arc<str>,
     pub(crate) durability: Durability,
-    queue: Arc<tokio::sync::Mutex<SaveQueue>>,
+    queue: Arc<SaveQueue>,
 }
 
 impl<S: State> Clone for Saver<S> {
@@ -118,6 +119,8 @@ pub(crate) struct Header {
     pub(crate) step: i64,
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) parents: Arc<BTreeMap<String, CheckpointId>>,
+    /// What the step's tasks wrote, if it was not saved before.
+    pub(crate) writes: Vec<TaskRecord>,
 }
 
 /// A checkpoint read back.
@@ -220,9 +223,14 @@ impl<S: State> Saver<S> {
             for write in &field.tail {
                 let write = (self.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
                 let refused = |e: crate::InvalidUpdate| fail(format!("field `{}`", field.name), e.to_string());
-                state.update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch).map_err(refused)?;
+                state
+                    .update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch)
+                    .map_err(refused)?;
             }
-            let size = TailSize { tail: field.tail.iter().map(Bytes::len).sum(), whole: field.whole.as_ref().map_or(0, Bytes::len) };
+            let size = TailSize {
+                tail: field.tail.iter().map(Bytes::len).sum(),
+                whole: field.whole.as_ref().map_or(0, Bytes::len),
+            };
             journal.tails.push((place, size));
             restored.push(place);
         }
@@ -232,7 +240,8 @@ impl<S: State> Saver<S> {
             }
         }
         live.journal = Some(journal);
-        control::decode(plan, self.codec, &record.shape, &record.control, &mut live).map_err(|why| fail("triggers".to_owned(), why))?;
+        control::decode(plan, self.codec, &record.shape, &record.control, &mut live)
+            .map_err(|why| fail("triggers".to_owned(), why))?;
         let pending = self.decode_pending(plan, &writes).map_err(|why| fail("pending writes".to_owned(), why))?;
         Ok(Loaded { record, live, pending })
     }
@@ -290,7 +299,7 @@ impl<S: State> Saver<S> {
         }
         live.journal = Some(journal);
         let control = control::encode(plan, self.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
-        let Header { id, parent, base, source, step, metadata, parents } = header;
+        let Header { id, parent, base, source, step, metadata, parents, writes } = header;
         Ok(CheckpointRecord {
             format: FORMAT,
             id,
@@ -304,31 +313,32 @@ impl<S: State> Saver<S> {
             shape: plan.shape.clone(),
             control,
             fields,
+            writes,
         })
     }
 
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
     pub(crate) async fn put(&mut self, record: CheckpointRecord) -> Result<(), CheckpointError> {
-        let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
-        let save = Box::pin(async move { checkpointer.put(&thread, &namespace, record).await });
-        match self.queue.try_lock() {
-            Ok(mut queue) => queue.add(save, self.durability).await,
-            Err(_) => self.queue.lock().await.add(save, self.durability).await,
-        }
+        let (checkpointer, thread, namespace) =
+            (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
+        let save = Box::pin(async move { (*checkpointer).put(&thread, &namespace, record).await });
+        self.queue.add(save, self.durability).await
     }
 
-    pub(crate) async fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
-        let (checkpointer, thread, namespace) = (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
-        let save = Box::pin(async move { checkpointer.put_writes(&thread, &namespace, checkpoint, task).await });
-        match self.queue.try_lock() {
-            Ok(mut queue) => queue.add(save, self.durability).await,
-            Err(_) => self.queue.lock().await.add(save, self.durability).await,
-        }
+    pub(crate) async fn put_writes(
+        &mut self,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        let (checkpointer, thread, namespace) =
+            (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
+        let save = Box::pin(async move { (*checkpointer).put_writes(&thread, &namespace, checkpoint, task).await });
+        self.queue.add(save, self.durability).await
     }
 
     /// Waits until all is saved.
     pub(crate) async fn flush(&mut self) -> Result<(), CheckpointError> {
-        self.queue.lock().await.flush().await
+        self.queue.flush().await
     }
 }
 
@@ -348,45 +358,51 @@ impl TailSize {
 
 type Save = Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>;
 
+type Background = super::attempt::AbortOnDrop<Result<(), CheckpointError>>;
+
 /// Saves in order. What is done at once is done in place; the rest goes on in the background.
 #[derive(Default)]
 struct SaveQueue {
-    background: Option<super::attempt::AbortOnDrop<Result<(), CheckpointError>>>,
+    background: Mutex<Option<Background>>,
 }
 
 impl SaveQueue {
-    async fn add(&mut self, mut save: Save, durability: Durability) -> Result<(), CheckpointError> {
+    async fn add(&self, mut save: Save, durability: Durability) -> Result<(), CheckpointError> {
         if durability != Durability::Async {
             self.flush().await?;
             return save.await;
         }
-        if self.background.as_ref().is_some_and(|b| !b.is_finished()) {
-            let before = self.background.take().expect("the line above saw it");
-            self.background = Some(super::attempt::AbortOnDrop::spawn(async move {
+        let before = lock(&self.background).take();
+        if let Some(before) = before {
+            if before.is_finished() {
                 joined(before).await?;
-                save.await
-            }));
-            return Ok(());
+            } else {
+                *lock(&self.background) = Some(Background::spawn(async move {
+                    joined(before).await?;
+                    save.await
+                }));
+                return Ok(());
+            }
         }
-        self.flush().await?;
         let first = std::future::poll_fn(|cx| Poll::Ready(save.as_mut().poll(cx))).await;
         match first {
             Poll::Ready(result) => result,
             Poll::Pending => {
-                self.background = Some(super::attempt::AbortOnDrop::spawn(save));
+                *lock(&self.background) = Some(Background::spawn(save));
                 Ok(())
             }
         }
     }
 
-    async fn flush(&mut self) -> Result<(), CheckpointError> {
-        match self.background.take() {
+    async fn flush(&self) -> Result<(), CheckpointError> {
+        let background = lock(&self.background).take();
+        match background {
             Some(background) => joined(background).await,
             None => Ok(()),
         }
     }
 }
 
-async fn joined(task: super::attempt::AbortOnDrop<Result<(), CheckpointError>>) -> Result<(), CheckpointError> {
+async fn joined(task: Background) -> Result<(), CheckpointError> {
     task.await.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
 }

@@ -39,16 +39,7 @@ pub(crate) enum TaskPath {
 
 impl<S: State> Task<S> {
     pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput<S>>) -> Self {
-        Self {
-            node,
-            path,
-            input,
-            timeout: None,
-            id: None,
-            writes: TaskWrites::default(),
-            failure: None,
-            skip: false,
-        }
+        Self { node, path, input, timeout: None, id: None, writes: TaskWrites::default(), failure: None, skip: false }
     }
 }
 

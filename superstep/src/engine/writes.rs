@@ -315,7 +315,8 @@ fn tracked_payload<S: State>(plan: &Plan<S>, payload: &Payload) -> Result<Bytes,
 pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
     let (node, payload, timeout): SavedSend<'static> = decode(bytes)?;
     let ms = |v: Option<u64>| v.map(std::time::Duration::from_millis);
-    let timeout = timeout.map(|(run, idle, heartbeat_only)| TimeoutPolicy { run: ms(run), idle: ms(idle), heartbeat_only });
+    let timeout =
+        timeout.map(|(run, idle, heartbeat_only)| TimeoutPolicy { run: ms(run), idle: ms(idle), heartbeat_only });
     Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout })
 }
 

@@ -178,7 +178,8 @@ fn check_edges<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
         }
         errors.extend(known.target(&sources.join(", "), to));
     }
-    let leaves_start = graph.edges.iter().any(|(from, _)| from == START) || graph.branches.iter().any(|b| b.from == START);
+    let leaves_start =
+        graph.edges.iter().any(|(from, _)| from == START) || graph.branches.iter().any(|b| b.from == START);
     if !leaves_start {
         errors.push(BuildError::NoEntryPoint);
     }
@@ -214,8 +215,7 @@ fn check_branches<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
 
 fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
     let known = Known(graph.names());
-    let lists =
-        [("interrupt_before", &graph.settings.stop_before), ("interrupt_after", &graph.settings.stop_after)];
+    let lists = [("interrupt_before", &graph.settings.stop_before), ("interrupt_after", &graph.settings.stop_after)];
     for (list, names) in lists {
         for name in names.iter().filter(|n| *n != "*" && !known.0.contains_key(n.as_str())) {
             errors.push(BuildError::UnknownInterruptNode { list, name: name.clone(), hint: known.hint(name) });
@@ -249,11 +249,6 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
         check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
         if let Some(fields) = &options.fields {
             check_fields(graph, &format!("node `{name}`"), fields, errors);
-        }
-        let cached = options.cache.is_some() || graph.defaults.cache.is_some();
-        if cached && graph.settings.cache.is_none() {
-            let why = "it has a cache policy but the graph has no cache; give it one with `.cache(..)`".to_owned();
-            errors.push(BuildError::BadOption { place: format!("node `{name}`"), why });
         }
     }
 }
@@ -454,7 +449,8 @@ pub(crate) fn finish<S: State>(
         seen_len += node.triggers.len();
         node.triggers.iter().for_each(|t| triggered[*t].push(ix));
     }
-    let of_kind = |test: &dyn Fn(FieldKind) -> bool| (0..fields.len()).filter(|f| test(fields[*f].kind)).collect::<Vec<_>>();
+    let of_kind =
+        |test: &dyn Fn(FieldKind) -> bool| (0..fields.len()).filter(|f| test(fields[*f].kind)).collect::<Vec<_>>();
     let places = |list: &Option<Vec<String>>| -> Option<Vec<usize>> {
         let place = |n: &String| fields.iter().position(|f| f.name() == n);
         list.as_ref().map(|names| names.iter().filter_map(place).collect())
@@ -467,7 +463,8 @@ pub(crate) fn finish<S: State>(
         list if list.iter().any(|n| n == "*") => StopAt::Everywhere,
         list => StopAt::Nodes(list.iter().filter_map(|n| names.get(n.as_str()).copied()).collect()),
     };
-    let deferred = |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
+    let deferred =
+        |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
     let mut plan = Plan {
         triggers: (0..triggered.len()).filter(|c| !triggered[*c].is_empty()).collect(),
         shape: bytes::Bytes::new(),

@@ -62,7 +62,10 @@ impl fmt::Display for Diagnostic {
                 "nodes {nodes:?} may run in one step and declare that they write `{field}`, which takes one write per step; give it a reducer"
             ),
             Diagnostic::GotoBesideEdges { node, edges } => {
-                write!(f, "node `{node}` has destinations for `goto` and static edges to {edges:?}: goto adds to them, both run")
+                write!(
+                    f,
+                    "node `{node}` has destinations for `goto` and static edges to {edges:?}: goto adds to them, both run"
+                )
             }
         }
     }
@@ -185,7 +188,8 @@ impl<'a> Map<'a> {
 
 fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Diagnostic>) {
     let steps = Map::steps(graph);
-    let last_value = |f: &str| S::fields(&graph.schema).iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
+    let last_value =
+        |f: &str| S::fields(&graph.schema).iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
     let mut writers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, _, options) in &graph.nodes {
         for field in options.writes.iter().flatten().filter(|f| last_value(f)) {
@@ -198,11 +202,8 @@ fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Di
     };
     let _ = map;
     for (field, names) in writers {
-        let clash: Vec<String> = names
-            .iter()
-            .filter(|a| names.iter().any(|b| *a != b && together(a, b)))
-            .map(|n| (*n).to_owned())
-            .collect();
+        let clash: Vec<String> =
+            names.iter().filter(|a| names.iter().any(|b| *a != b && together(a, b))).map(|n| (*n).to_owned()).collect();
         if clash.len() > 1 {
             found.push(Diagnostic::SameField { nodes: clash, field: field.to_owned() });
         }
@@ -211,7 +212,8 @@ fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Di
 
 fn goto_beside_edges<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
     for (name, _, options) in &graph.nodes {
-        let edges: Vec<String> = graph.edges.iter().filter(|(from, to)| from == name && to != END).map(|(_, to)| to.clone()).collect();
+        let edges: Vec<String> =
+            graph.edges.iter().filter(|(from, to)| from == name && to != END).map(|(_, to)| to.clone()).collect();
         if options.destinations.is_some() && !edges.is_empty() {
             found.push(Diagnostic::GotoBesideEdges { node: name.clone(), edges });
         }

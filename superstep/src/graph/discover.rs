@@ -118,7 +118,12 @@ impl<'a, S: State> Player<'a, S> {
         woken.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    fn connect(&mut self, wave: &[usize], sources: &mut BTreeMap<usize, BTreeSet<Wire>>, step_sources: &BTreeMap<usize, BTreeSet<Wire>>) {
+    fn connect(
+        &mut self,
+        wave: &[usize],
+        sources: &mut BTreeMap<usize, BTreeSet<Wire>>,
+        step_sources: &BTreeMap<usize, BTreeSet<Wire>>,
+    ) {
         let mut by_trigger: BTreeMap<usize, Vec<(usize, bool, Option<String>)>> = BTreeMap::new();
         for (source, wires) in sources.iter() {
             for (channel, conditional, label) in wires {
@@ -172,7 +177,8 @@ impl<'a, S: State> Player<'a, S> {
             add(from, to, *conditional, label.clone());
         }
         let leaves: BTreeSet<&String> = self.edges.iter().map(|e| &e.0).collect();
-        let ends: BTreeSet<&String> = self.edges.iter().map(|e| &e.1).filter(|t| *t != END && !leaves.contains(t)).collect();
+        let ends: BTreeSet<&String> =
+            self.edges.iter().map(|e| &e.1).filter(|t| *t != END && !leaves.contains(t)).collect();
         if !ends.is_empty() {
             ends.into_iter().for_each(|from| add(from, END, false, None));
         } else if last.len() == 1 && !self.edges.iter().any(|e| e.1 == END) {
@@ -248,7 +254,8 @@ fn expand(drawing: &mut Drawing, name: &str, mut inner: Drawing) {
 /// Takes the start or end off a drawing, if one node alone stands next to it.
 fn trim(drawing: &mut Drawing, id: &str, mine: impl Fn(&DrawnEdge) -> bool, other: impl Fn(&DrawnEdge) -> bool) {
     let next: Vec<&DrawnEdge> = drawing.edges.iter().filter(|e| mine(e)).collect();
-    let neighbours: BTreeSet<&str> = next.iter().map(|e| if e.from == id { e.to.as_str() } else { e.from.as_str() }).collect();
+    let neighbours: BTreeSet<&str> =
+        next.iter().map(|e| if e.from == id { e.to.as_str() } else { e.from.as_str() }).collect();
     let alone = neighbours.len() == 1 && !drawing.edges.iter().any(&other) && {
         let neighbour = neighbours.iter().next().copied().unwrap_or_default();
         let starts = next.first().is_some_and(|e| e.from == id);
@@ -269,7 +276,11 @@ struct Signals {
 
 impl Signals {
     fn new<S: State>(plan: &Plan<S>) -> Self {
-        let joins = plan.control.iter().enumerate().filter(|(_, c)| matches!(c.kind, ControlKind::Join { .. } | ControlKind::JoinDeferred { .. }));
+        let joins = plan
+            .control
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| matches!(c.kind, ControlKind::Join { .. } | ControlKind::JoinDeferred { .. }));
         Self { joins: joins.map(|(c, _)| (c, BTreeSet::new())).collect(), deferred: BTreeSet::new() }
     }
 

@@ -13,7 +13,9 @@ use crate::checkpoint::{Checkpointer, Codec};
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{CompiledStateGraph, finish, node_plan};
-use crate::node::{BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy};
+use crate::node::{
+    BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy,
+};
 use crate::plan::{Fields, InputMode, NameTable};
 use crate::state::{FieldSpec, JsonFields, JsonState, JsonWrite, Put, State};
 use crate::store::Store;
@@ -103,7 +105,11 @@ impl NodeBuilder {
     }
 
     /// Writes what a function makes of the result; nothing if it gives `None`.
-    pub fn write_mapped(mut self, channel: impl Into<String>, map: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) -> Self {
+    pub fn write_mapped(
+        mut self,
+        channel: impl Into<String>,
+        map: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static,
+    ) -> Self {
         self.writes.push((channel.into(), Write::Mapped(Arc::new(map))));
         self
     }
@@ -200,7 +206,13 @@ impl Pregel {
     pub fn builder() -> PregelBuilder {
         let mut settings = Settings::named("pregel".to_owned());
         settings.codec = Some(Codec::of());
-        PregelBuilder { fields: JsonFields::default(), nodes: Vec::new(), input: Vec::new(), output: Vec::new(), settings }
+        PregelBuilder {
+            fields: JsonFields::default(),
+            nodes: Vec::new(),
+            input: Vec::new(),
+            output: Vec::new(),
+            settings,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::Output;
 use crate::invoke::IntoInput;
-use crate::node::{BoxedNode, Call, GraphMarker, IntoNode, Interrupted, NodeFuture, Outcome, TaskInput, Why};
+use crate::node::{BoxedNode, Call, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, TaskInput, Why};
 use crate::snapshot::AnySnapshot;
 use crate::state::{IntoUpdate, Persist, Put, State, Update};
 use crate::thread::Thread;
@@ -160,7 +160,11 @@ impl Context {
     ///
     /// # Errors
     /// The graph's own error; or, if it asked a question, an error to pass on with `?`.
-    pub async fn invoke<C: Persist, M>(&self, graph: &CompiledStateGraph<C>, input: impl IntoInput<C, M>) -> Result<Output<C>, BoxError> {
+    pub async fn invoke<C: Persist, M>(
+        &self,
+        graph: &CompiledStateGraph<C>,
+        input: impl IntoInput<C, M>,
+    ) -> Result<Output<C>, BoxError> {
         let graph = graph.clone().with_codec(Some(Codec::of()));
         match graph.run_inside(input.into_input(), self).await? {
             Inside::Done(mut run) => {
@@ -206,7 +210,8 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
             Some(update) => Ok(RunInput::Writes(update.puts.clone())),
             None => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
                 let node = &call.plan.nodes[call.node].name;
-                format!("the graph in node `{node}` cannot run on what it was sent; send it an update of its state").into()
+                format!("the graph in node `{node}` cannot run on what it was sent; send it an update of its state")
+                    .into()
             }),
         },
     }
@@ -290,7 +295,12 @@ where
                 TaskInput::State(state) => Ok(input(state).into_update().puts),
                 TaskInput::Sent(payload) => {
                     let sent = payload.peek::<Update<C>>().map(|u| u.puts.clone());
-                    sent.ok_or_else(|| Error::new(ErrorKind::Invalid, "a mapped graph was sent something that is no update of its state"))
+                    sent.ok_or_else(|| {
+                        Error::new(
+                            ErrorKind::Invalid,
+                            "a mapped graph was sent something that is no update of its state",
+                        )
+                    })
                 }
             };
             let (graph, output, cx) = (inner.clone(), output.clone(), (call.context)());

@@ -53,9 +53,7 @@ impl<S: State> FromInput<S> for Arc<S> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             TaskInput::State(state) => Ok(state.clone()),
-            TaskInput::Sent(payload) => {
-                payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state(call))
-            }
+            TaskInput::Sent(payload) => payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state(call)),
         }
     }
 }
@@ -99,7 +97,11 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
         let node = &call.plan.nodes[call.node].name;
         match call.input {
             TaskInput::Sent(payload) => payload.get().map(Sent).map_err(|e| {
-                format!("node `{node}` takes `{}`, but what it was sent is something else: {e}", std::any::type_name::<T>()).into()
+                format!(
+                    "node `{node}` takes `{}`, but what it was sent is something else: {e}",
+                    std::any::type_name::<T>()
+                )
+                .into()
             }),
             TaskInput::State(_) => {
                 Err(format!("node `{node}` takes a payload but was reached by an edge; reach it with `Send`").into())
@@ -183,7 +185,8 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         cx.context().map(Runtime).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            format!("node `{}` asks for a context of type `{wanted}`; give the run one with `.context(..)`", cx.node()).into()
+            format!("node `{}` asks for a context of type `{wanted}`; give the run one with `.context(..)`", cx.node())
+                .into()
         })
     }
 }

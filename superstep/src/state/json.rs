@@ -10,7 +10,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::message::merge_messages;
-use super::{Change, CodecError, FieldKind, FieldSpec, IntoUpdate, Message, MessageIndex, MessageLike, Persist, Put, Scratch, State, Update};
+use super::{
+    Change, CodecError, FieldKind, FieldSpec, IntoUpdate, Message, MessageIndex, MessageLike, Persist, Put, Scratch,
+    State, Update,
+};
 use crate::channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, Topic, UntrackedValue,
 };
@@ -414,7 +417,8 @@ fn add(current: &mut Value, update: Value) -> Result<(), String> {
         (Value::Array(list), Value::Array(more)) => list.extend(more),
         (Value::String(text), Value::String(more)) => text.push_str(&more),
         (current @ (Value::Number(_) | Value::Bool(_)), update @ (Value::Number(_) | Value::Bool(_))) => {
-            *current = add_numbers(current, &update).ok_or_else(|| format!("the sum of {current} and {update} is out of range"))?;
+            *current = add_numbers(current, &update)
+                .ok_or_else(|| format!("the sum of {current} and {update} is out of range"))?;
         }
         (current, update) => return Err(format!("cannot add {} to {}", kind_of(&update), kind_of(current))),
     }

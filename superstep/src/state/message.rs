@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Change, FieldKind, FieldSpec, Field, IntoUpdate, Persist, Put, Scratch, State, Update};
+use super::{Change, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 use crate::channel::typed;
 use crate::error::InvalidUpdate;
 use crate::state::CodecError;

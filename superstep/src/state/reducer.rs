@@ -148,7 +148,8 @@ impl Reducer<Vec<Message>> for AddMessages {
     fn merge(&self, current: Vec<Message>, update: Vec<Message>) -> Vec<Message> {
         let known: std::collections::HashSet<String> =
             current.iter().chain(&update).filter(|m| !m.is_removal()).filter_map(|m| m.id.clone()).collect();
-        let fits = |m: &Message| !m.is_removal() || m.removes_all() || m.id.as_ref().is_some_and(|id| known.contains(id));
+        let fits =
+            |m: &Message| !m.is_removal() || m.removes_all() || m.id.as_ref().is_some_and(|id| known.contains(id));
         add_messages(current, update.into_iter().filter(fits).collect()).expect("every removal names a known message")
     }
 }

@@ -388,8 +388,11 @@ where
     /// # Errors
     /// The first error of a branch, in that order, or the strategy's refusal.
     pub async fn run(&self, state: W) -> Result<W, BoxError> {
-        let running: Vec<_> =
-            self.branches.iter().map(|(name, branch)| (name, crate::engine::AbortOnDrop::spawn(branch(state.clone())))).collect();
+        let running: Vec<_> = self
+            .branches
+            .iter()
+            .map(|(name, branch)| (name, crate::engine::AbortOnDrop::spawn(branch(state.clone()))))
+            .collect();
         let mut merged = Vec::with_capacity(running.len());
         for (name, task) in running {
             merged.push(task.await.map_err(|e| format!("branch `{name}`: {e}"))??);

@@ -178,7 +178,8 @@ impl<S: State> Values<S> {
             Fields::One(field) => value_of(*field).unwrap_or_default(),
             Fields::Many(_) if self.codec.is_none() => Value::Null,
             Fields::Many(list) => {
-                let entries = list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+                let entries =
+                    list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
                 Value::Object(entries.collect())
             }
         }
@@ -271,10 +272,12 @@ impl<S: State> ShownWrites<S> {
         let mut result: Map<String, Value> = Map::new();
         for (field, value) in self.shown() {
             match result.get_mut(&self.name(field)) {
-                Some(existing) if !existing.is_null() => match existing.get_mut("$writes").and_then(Value::as_array_mut) {
-                    Some(list) => list.push(value),
-                    None => *existing = json!({ "$writes": [existing.take(), value] }),
-                },
+                Some(existing) if !existing.is_null() => {
+                    match existing.get_mut("$writes").and_then(Value::as_array_mut) {
+                        Some(list) => list.push(value),
+                        None => *existing = json!({ "$writes": [existing.take(), value] }),
+                    }
+                }
                 _ => drop(result.insert(self.name(field), value)),
             }
         }
@@ -365,7 +368,15 @@ pub struct TaskStart<S: State> {
 /// A task's input, to be shown.
 #[derive(Clone)]
 pub(crate) enum ShownInput<S: State> {
-    Task { input: Arc<TaskInput<S>>, present: Bits, reads: Option<Arc<[usize]>>, step: i64, stop: i64, plan: Arc<Plan<S>>, codec: Option<&'static Codec<S>> },
+    Task {
+        input: Arc<TaskInput<S>>,
+        present: Bits,
+        reads: Option<Arc<[usize]>>,
+        step: i64,
+        stop: i64,
+        plan: Arc<Plan<S>>,
+        codec: Option<&'static Codec<S>>,
+    },
     Value(Value),
 }
 
@@ -384,7 +395,8 @@ impl<S: State> ShownInput<S> {
                         _ if present.has(f) => write_json(plan, *codec, &state.read(&plan.schema, f)?),
                         _ => None,
                     };
-                    let entries = list.iter().filter_map(|f| Some((plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+                    let entries =
+                        list.iter().filter_map(|f| Some((plan.fields()[*f].name().to_owned(), value_of(*f)?)));
                     Value::Object(entries.collect())
                 }
             },

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use superstep::{
-    CachePolicy, Diagnostic, END, JsonState, LastValue, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph, Topic,
+    CachePolicy, Diagnostic, END, JsonState, LastValue, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph,
+    Topic,
 };
 
 use crate::support::{Notes, a_b_c, says};
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that callers write `expect![..]`")]
 fn check<S: superstep::State>(graph: StateGraph<S>, expect: Expect) {
     match graph.compile() {
         Ok(_) => panic!("the graph should not compile; expected {}", expect.data()),
@@ -26,8 +28,14 @@ fn names_must_be_usable() {
     check(n().add_node("", says("x")), expect!["node name `` cannot be used: it is empty"]);
     check(n().add_node("a:b", says("x")), expect!["node name `a:b` cannot be used: `|` and `:` are reserved"]);
     check(n().add_node("a|b", says("x")), expect!["node name `a|b` cannot be used: `|` and `:` are reserved"]);
-    check(n().add_node(START, says("x")), expect!["node name `__start__` cannot be used: it is reserved; use the constants `START` and `END` in edges"]);
-    check(n().add_node(END, says("x")), expect!["node name `__end__` cannot be used: it is reserved; use the constants `START` and `END` in edges"]);
+    check(
+        n().add_node(START, says("x")),
+        expect!["node name `__start__` cannot be used: it is reserved; use the constants `START` and `END` in edges"],
+    );
+    check(
+        n().add_node(END, says("x")),
+        expect!["node name `__end__` cannot be used: it is reserved; use the constants `START` and `END` in edges"],
+    );
 }
 
 #[test]
@@ -37,16 +45,30 @@ fn names_must_differ() {
 
 #[test]
 fn edges_must_join_nodes_that_are_there() {
-    check(n().add_edge("paln", END), expect![[r#"edge from unknown node `paln`; add it with `add_node("paln", ..)` (did you mean `plan`?)"#]]);
-    check(n().add_edge("plan", "act"), expect![[r#"edge from `plan` to unknown node `act`; add it with `add_node("act", ..)`"#]]);
-    check(n().add_edge(["plan", "act"], END), expect![[r#"edge from unknown node `act`; add it with `add_node("act", ..)`"#]]);
-    check(n().add_conditional_edges("act", |_: &Notes| END), expect![[r#"edge from unknown node `act`; add it with `add_node("act", ..)`"#]]);
+    check(
+        n().add_edge("paln", END),
+        expect![[r#"edge from unknown node `paln`; add it with `add_node("paln", ..)` (did you mean `plan`?)"#]],
+    );
+    check(
+        n().add_edge("plan", "act"),
+        expect![[r#"edge from `plan` to unknown node `act`; add it with `add_node("act", ..)`"#]],
+    );
+    check(
+        n().add_edge(["plan", "act"], END),
+        expect![[r#"edge from unknown node `act`; add it with `add_node("act", ..)`"#]],
+    );
+    check(
+        n().add_conditional_edges("act", |_: &Notes| END),
+        expect![[r#"edge from unknown node `act`; add it with `add_node("act", ..)`"#]],
+    );
     check(
         n().add_conditional_edges_with_map("plan", |_: &Notes| "x", [("x", "act")]),
         expect![[r#"edge from `plan` to unknown node `act`; add it with `add_node("act", ..)`"#]],
     );
     check(
-        StateGraph::new().add_node_with("plan", says("x"), NodeOptions::new().destinations(["act"])).add_edge(START, "plan"),
+        StateGraph::new()
+            .add_node_with("plan", says("x"), NodeOptions::new().destinations(["act"]))
+            .add_edge(START, "plan"),
         expect![[r#"edge from `plan` to unknown node `act`; add it with `add_node("act", ..)`"#]],
     );
 }
@@ -54,25 +76,40 @@ fn edges_must_join_nodes_that_are_there() {
 #[test]
 fn start_and_end_have_one_direction() {
     check(n().add_edge(END, "plan"), expect!["`END` cannot be the source of an edge (to `plan`)"]);
-    check(n().add_edge("plan", START), expect!["`START` cannot be the target of an edge (from `plan`); to go round again, lead to the first node"]);
+    check(
+        n().add_edge("plan", START),
+        expect!["`START` cannot be the target of an edge (from `plan`); to go round again, lead to the first node"],
+    );
 }
 
 #[test]
 fn a_graph_must_have_an_entry() {
-    check(StateGraph::new().add_node("plan", says("x")), expect![[r#"the graph has no entry; add `add_edge(START, "..")` or `set_entry_point("..")`"#]]);
+    check(
+        StateGraph::new().add_node("plan", says("x")),
+        expect![[r#"the graph has no entry; add `add_edge(START, "..")` or `set_entry_point("..")`"#]],
+    );
 }
 
 #[test]
 fn named_branches_of_a_node_must_differ() {
-    let graph = n()
-        .add_named_conditional_edges("way", "plan", |_: &Notes| END, None)
-        .add_named_conditional_edges("way", "plan", |_: &Notes| END, None);
-    check(graph, expect!["node `plan` has two conditional edges named `way`; name one with `add_named_conditional_edges`"]);
+    let graph = n().add_named_conditional_edges("way", "plan", |_: &Notes| END, None).add_named_conditional_edges(
+        "way",
+        "plan",
+        |_: &Notes| END,
+        None,
+    );
+    check(
+        graph,
+        expect!["node `plan` has two conditional edges named `way`; name one with `add_named_conditional_edges`"],
+    );
 }
 
 #[test]
 fn stops_must_name_nodes() {
-    check(n().interrupt_before(["plna"]), expect!["`interrupt_before` names unknown node `plna` (did you mean `plan`?)"]);
+    check(
+        n().interrupt_before(["plna"]),
+        expect!["`interrupt_before` names unknown node `plna` (did you mean `plan`?)"],
+    );
     check(n().interrupt_after(["act"]), expect!["`interrupt_after` names unknown node `act`"]);
 }
 
@@ -94,7 +131,9 @@ fn private_fields_must_be_fields() {
 #[test]
 fn declared_writes_must_be_fields() {
     check(
-        StateGraph::new().add_node_with("plan", says("x"), NodeOptions::new().writes(["topik"])).add_edge(START, "plan"),
+        StateGraph::new()
+            .add_node_with("plan", says("x"), NodeOptions::new().writes(["topik"]))
+            .add_edge(START, "plan"),
         expect!["`node `plan`` names unknown field `topik` (did you mean `topic`?)"],
     );
 }
@@ -107,10 +146,19 @@ fn a_field_has_one_rule() {
         expect!["field `x`: it is Topic in one place and Append in another"],
     );
     let same = JsonState::schema().field("x", Topic::new()).field("x", LastValue::default());
-    assert!(StateGraph::dynamic(same).add_node("n", async |_: superstep::JsonInput| ()).add_edge(START, "n").compile().is_ok());
+    assert!(
+        StateGraph::dynamic(same)
+            .add_node("n", async |_: superstep::JsonInput| ())
+            .add_edge(START, "n")
+            .compile()
+            .is_ok()
+    );
     let managed = JsonState::schema().remaining_steps("left");
     check(
-        StateGraph::dynamic(managed).add_node("n", async |_: superstep::JsonInput| ()).add_edge(START, "n").output(["left"]),
+        StateGraph::dynamic(managed)
+            .add_node("n", async |_: superstep::JsonInput| ())
+            .add_edge(START, "n")
+            .output(["left"]),
         expect!["field `left`: managed values cannot be part of the output"],
     );
 }
@@ -118,9 +166,18 @@ fn a_field_has_one_rule() {
 #[test]
 fn limits_must_be_positive() {
     let with = |options| StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
-    check(with(NodeOptions::new().timeout(Duration::ZERO)), expect!["node `plan`: a timeout must be greater than zero"]);
-    check(with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))), expect!["node `plan`: a retry policy needs at least one attempt"]);
-    check(n().set_node_defaults(NodeDefaults::new().timeout(Duration::ZERO)), expect!["node defaults: a timeout must be greater than zero"]);
+    check(
+        with(NodeOptions::new().timeout(Duration::ZERO)),
+        expect!["node `plan`: a timeout must be greater than zero"],
+    );
+    check(
+        with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))),
+        expect!["node `plan`: a retry policy needs at least one attempt"],
+    );
+    check(
+        n().set_node_defaults(NodeDefaults::new().timeout(Duration::ZERO)),
+        expect!["node defaults: a timeout must be greater than zero"],
+    );
     check(
         with(NodeOptions::new().cache(CachePolicy::new())),
         expect!["node `plan`: it has a cache policy but the graph has no cache; give it one with `.cache(..)`"],
@@ -134,12 +191,16 @@ fn a_step_timeout_must_be_positive() {
 
 #[test]
 fn a_join_must_wait_for_somebody() {
-    check(n().add_edge(Vec::<String>::new(), "plan"), expect!["the join into `plan` waits for nobody; name at least one source"]);
+    check(
+        n().add_edge(Vec::<String>::new(), "plan"),
+        expect!["the join into `plan` waits for nobody; name at least one source"],
+    );
 }
 
 #[test]
 fn all_mistakes_are_reported_at_once() {
-    let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("a", says("a")).add_edge("a", "b").output(["x"]);
+    let graph =
+        StateGraph::<Notes>::new().add_node("a", says("a")).add_node("a", says("a")).add_edge("a", "b").output(["x"]);
     check(
         graph,
         expect![[r#"
@@ -152,6 +213,7 @@ fn all_mistakes_are_reported_at_once() {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that callers write `expect![..]`")]
 fn diagnosed(graph: StateGraph<Notes>, expect: Expect) {
     let app = graph.compile().expect("it is legal");
     expect.assert_eq(&app.diagnostics().iter().map(Diagnostic::to_string).collect::<Vec<_>>().join("\n"));
@@ -171,7 +233,9 @@ fn a_node_that_no_edge_leads_to_is_diagnosed() {
 fn a_node_on_paths_of_different_length_is_diagnosed() {
     diagnosed(
         a_b_c().add_edge("a", "c"),
-        expect![[r#"node `c` may run in each of the steps [2, 3], because the paths to it differ in length; join them with `add_edge([..], "c")`, or defer it"#]],
+        expect![[
+            r#"node `c` may run in each of the steps [2, 3], because the paths to it differ in length; join them with `add_edge([..], "c")`, or defer it"#
+        ]],
     );
 }
 
@@ -181,7 +245,9 @@ fn two_writers_of_a_last_value_in_one_step_are_diagnosed() {
     let graph = StateGraph::new().add_node_with("x", says("x"), writes()).add_node_with("y", says("y"), writes());
     diagnosed(
         graph.add_edge(START, "x").add_edge(START, "y"),
-        expect![[r#"nodes ["x", "y"] may run in one step and declare that they write `topic`, which takes one write per step; give it a reducer"#]],
+        expect![[
+            r#"nodes ["x", "y"] may run in one step and declare that they write `topic`, which takes one write per step; give it a reducer"#
+        ]],
     );
 }
 
@@ -193,5 +259,8 @@ fn goto_beside_static_edges_is_diagnosed() {
         .add_node("c", says("c"))
         .add_edge(START, "a")
         .add_edge("a", "c");
-    diagnosed(graph, expect![[r#"node `a` has destinations for `goto` and static edges to ["c"]: goto adds to them, both run"#]]);
+    diagnosed(
+        graph,
+        expect![[r#"node `a` has destinations for `goto` and static edges to ["c"]: goto adds to them, both run"#]],
+    );
 }

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 use superstep::{
-    CompiledStateGraph, Context, Durability, END, Error, ErrorKind, GoOn, Interrupted, Output, Resume, START, Send, Sent,
-    State, StateGraph,
+    CompiledStateGraph, Context, Durability, END, Error, ErrorKind, GoOn, Interrupted, Output, Resume, START, Send,
+    Sent, State, StateGraph,
 };
 
 use crate::faulty::{Fault, Faulty, Seen, check_audit, note};

@@ -95,7 +95,13 @@ impl Checkpointer for Faulty {
         self.serve(self.inner.put(thread, namespace, checkpoint)).await
     }
 
-    async fn put_writes(&self, thread: &str, ns: &str, at: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
+    async fn put_writes(
+        &self,
+        thread: &str,
+        ns: &str,
+        at: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
         let saves = async {
             let (id, finished) = (task.task.to_string(), task.is_finished());
             self.inner.put_writes(thread, ns, at, task).await?;
@@ -107,7 +113,12 @@ impl Checkpointer for Faulty {
         self.serve(saves).await
     }
 
-    async fn get(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+    async fn get(
+        &self,
+        thread: &str,
+        ns: &str,
+        at: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
         self.serve(self.inner.get(thread, ns, at)).await
     }
 
@@ -130,7 +141,9 @@ pub(crate) fn check_audit(audit: &Audit, story: &str) {
     for seen in audit.lock().expect("nobody panics with the audit").iter() {
         match seen {
             Seen::Saved(task) => drop(saved.insert(task.clone())),
-            Seen::Ran(task) => assert!(!saved.contains(task), "{story}: task {task} ran again after its writes were saved"),
+            Seen::Ran(task) => {
+                assert!(!saved.contains(task), "{story}: task {task} ran again after its writes were saved")
+            }
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use superstep::{Attempt, BoxError, CompiledStateGraph, Error, ErrorKind, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph, Terminal};
+use superstep::{
+    Attempt, BoxError, CompiledStateGraph, Error, ErrorKind, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph,
+    Terminal,
+};
 use tokio::time::Instant;
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -83,7 +86,7 @@ async fn jitter_adds_less_than_a_second_to_each_pause() {
         let (app, _) = failing(&["1"], NodeOptions::new().retry(every(SECOND).jitter(true)));
         let took = time_of(&app).await.0;
         assert!((SECOND..2 * SECOND).contains(&took), "{took:?}");
-        extra += took - SECOND;
+        extra += took.saturating_sub(SECOND);
     }
     assert!(extra > Duration::ZERO, "of twenty pauses at least one was longer");
 }
@@ -99,7 +102,8 @@ async fn an_error_that_the_policy_is_not_for_is_not_retried() {
 async fn of_several_policies_the_first_that_is_for_the_error_counts() {
     let slow = every(10 * SECOND).retry_on(is("network")).max_attempts(3);
     let quick = every(SECOND).max_attempts(4);
-    let (app, runs) = failing(&["network", "other", "other"], NodeOptions::new().retry(slow.clone()).retry(quick.clone()));
+    let (app, runs) =
+        failing(&["network", "other", "other"], NodeOptions::new().retry(slow.clone()).retry(quick.clone()));
     assert_eq!((time_of(&app).await.0, runs.get()), (12 * SECOND, 4));
     // In the other order the first policy is for everything, and the second is never asked.
     let (app, _) = failing(&["network", "other", "other"], NodeOptions::new().retry(quick).retry(slow));
@@ -163,13 +167,13 @@ async fn default_retry_is_for_nodes_without_their_own_and_for_handlers() {
         counter.up();
         async { Err::<(), _>(Flaky("always")) }
     };
-    let handler = move |_: Notes| {
+    let rescue = move |_: Notes| {
         let failure = (handler_counter.up() == 0).then_some(Flaky("handler"));
         async move { failure.map_or(Ok(Notes::update().log(["handled"])), Err::<NotesUpdate, _>) }
     };
     let app = StateGraph::new()
         .set_node_defaults(NodeDefaults::new().retry(every(SECOND).max_attempts(4)))
-        .add_node_with("own", fails, NodeOptions::new().retry(every(SECOND).max_attempts(2)).error_handler(handler))
+        .add_node_with("own", fails, NodeOptions::new().retry(every(SECOND).max_attempts(2)).error_handler(rescue))
         .add_edge(START, "own")
         .compile()
         .unwrap();
@@ -183,7 +187,8 @@ async fn default_retry_is_for_nodes_without_their_own_and_for_handlers() {
         async { Err::<(), _>(Flaky("always")) }
     };
     let defaults = NodeDefaults::new().retry(every(SECOND).max_attempts(4));
-    let app = StateGraph::new().set_node_defaults(defaults).add_node("n", fails).add_edge(START, "n").compile().unwrap();
+    let app =
+        StateGraph::new().set_node_defaults(defaults).add_node("n", fails).add_edge(START, "n").compile().unwrap();
     assert!(app.invoke(Notes::update().topic("t")).await.is_err());
     assert_eq!(runs.get(), 4);
 }

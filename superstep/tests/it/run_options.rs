@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
-    CancellationToken, Context, Durability, ErrorKind, GoOn, MemorySaver, Mode, RunConfig, RunControl, Runtime, START, Send, Sent,
-    StateGraph,
+    CancellationToken, Context, Durability, ErrorKind, GoOn, MemorySaver, Mode, RunConfig, RunControl, Runtime, START,
+    Send, Sent, StateGraph,
 };
 
 use crate::support::{Notes, NotesUpdate, a_b_c, events, saved, says, trace};
@@ -34,13 +34,13 @@ async fn a_run_from_an_older_checkpoint_makes_a_new_branch() {
     assert_eq!(out.state.log, ["a", "b", "c"]);
     expect_test::expect![[r#"
         -1 input  {"log":[],"total":0} -> __start__
-         0 loop   {"log":[],"total":0,"topic":"t"} -> a
-         1 loop   {"log":["a"],"total":0,"topic":"t"} -> b
-         2 loop   {"log":["a","b"],"total":0,"topic":"t"} -> c
-         3 loop   {"log":["a","b","c"],"total":0,"topic":"t"} -> 
-         2 fork   {"log":["a"],"total":0,"topic":"t"} -> b
-         3 loop   {"log":["a","b"],"total":0,"topic":"t"} -> c
-         4 loop   {"log":["a","b","c"],"total":0,"topic":"t"} -> "#]]
+         0 loop   {"log":[],"topic":"t","total":0} -> a
+         1 loop   {"log":["a"],"topic":"t","total":0} -> b
+         2 loop   {"log":["a","b"],"topic":"t","total":0} -> c
+         3 loop   {"log":["a","b","c"],"topic":"t","total":0} -> 
+         2 fork   {"log":["a"],"topic":"t","total":0} -> b
+         3 loop   {"log":["a","b"],"topic":"t","total":0} -> c
+         4 loop   {"log":["a","b","c"],"topic":"t","total":0} -> "#]]
     .assert_eq(&trace(&app.thread("t")).await.unwrap());
 }
 
@@ -65,9 +65,15 @@ async fn a_run_takes_no_more_steps_than_its_limit() {
 async fn a_limit_of_zero_is_refused() {
     let app = saved(a_b_c());
     let error = app.invoke(input()).thread("t").recursion_limit(0).await.unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, "a recursion limit must be at least 1"));
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Invalid, "a recursion limit must be at least 1")
+    );
     let error = app.invoke(input()).thread("t").max_concurrency(0).await.unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, "`max_concurrency` must be at least 1"));
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Invalid, "`max_concurrency` must be at least 1")
+    );
     assert!(app.thread("t").state().await.unwrap().checkpoint.is_none(), "nothing was saved");
 }
 
@@ -103,7 +109,10 @@ async fn with_durability_exit_a_failure_saves_what_was_done() {
     let app = saved(graph.add_edge(START, "a").add_edge("a", "x").add_edge("a", "fails"));
     app.invoke(input()).thread("t").durability(Durability::Exit).await.unwrap_err();
     let seen = app.thread("t").state().await.unwrap();
-    assert_eq!((seen.next.clone(), seen.state.log.clone()), (vec!["fails".to_owned()], vec!["a".to_owned(), "x".to_owned()]));
+    assert_eq!(
+        (seen.next.clone(), seen.state.log.clone()),
+        (vec!["fails".to_owned()], vec!["a".to_owned(), "x".to_owned()])
+    );
     assert_eq!(seen.tasks.iter().filter_map(|t| t.error.clone()).collect::<Vec<_>>(), ["no"]);
 }
 
@@ -126,7 +135,9 @@ async fn output_keys_choose_what_is_shown() {
     let app = saved(a_b_c());
     let out = app.invoke(input()).thread("t").output_keys(["topic"]).await.unwrap();
     assert_eq!(out.to_json(), json!({ "topic": "t" }));
-    let all = events(app.stream(input()).thread("u").output_keys(["topic"]).modes([Mode::Values, Mode::Updates]).start()).await;
+    let all =
+        events(app.stream(input()).thread("u").output_keys(["topic"]).modes([Mode::Values, Mode::Updates]).start())
+            .await;
     let shown: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
     assert_eq!(shown, [json!({ "topic": "t" }), json!({ "a": null }), json!({ "b": null }), json!({ "c": null })]);
 }
@@ -135,10 +146,20 @@ async fn output_keys_choose_what_is_shown() {
 async fn a_run_tells_its_nodes_what_its_caller_said() {
     let node = |_: Notes, config: RunConfig, number: Runtime<u32>, word: Runtime<&'static str>| async move {
         let thread = config.thread.as_deref().unwrap_or("none");
-        Notes::update().log([format!("{thread} {} {} {} {} {}", config.run_id, config.recursion_limit, config.metadata["who"], *number, *word)])
+        Notes::update().log([format!(
+            "{thread} {} {} {} {} {}",
+            config.run_id, config.recursion_limit, config.metadata["who"], *number, *word
+        )])
     };
     let app = saved(StateGraph::new().add_node("n", node).add_edge(START, "n"));
-    let run = app.invoke(input()).thread("t").run_id("r1").recursion_limit(9).metadata("who", "ada").context(7u32).context("seven");
+    let run = app
+        .invoke(input())
+        .thread("t")
+        .run_id("r1")
+        .recursion_limit(9)
+        .metadata("who", "ada")
+        .context(7u32)
+        .context("seven");
     assert_eq!(run.await.unwrap().state.log, ["t r1 9 \"ada\" 7 seven"]);
     let seen = app.thread("t").state().await.unwrap();
     assert_eq!(seen.metadata["who"], json!("ada"), "metadata is kept in the checkpoints");
@@ -154,12 +175,19 @@ async fn a_drained_run_ends_its_step_and_starts_no_other() {
         asks.request_drain("deploy");
         async { Notes::update().log(["b"]) }
     };
-    let graph = StateGraph::new().add_node("a", says("a")).add_node("b", b).add_node("c", says("c")).add_sequence(["a", "b", "c"]);
+    let graph = StateGraph::new()
+        .add_node("a", says("a"))
+        .add_node("b", b)
+        .add_node("c", says("c"))
+        .add_sequence(["a", "b", "c"]);
     let app = saved(graph);
     let error = app.invoke(input()).thread("t").control(control).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Drained, "the run was asked to stop: deploy"));
     let seen = app.thread("t").state().await.unwrap();
-    assert_eq!((seen.next.clone(), seen.state.log.clone()), (vec!["c".to_owned()], vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(
+        (seen.next.clone(), seen.state.log.clone()),
+        (vec!["c".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+    );
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a", "b", "c"]);
 }
 
@@ -187,7 +215,8 @@ async fn no_more_tasks_run_at_once_than_allowed() {
             }
         };
         let sends = |_: &Notes| (0..10).map(|n| Send::new("work", n)).collect::<Vec<_>>();
-        let app = StateGraph::<Notes>::new().add_node("work", work).add_conditional_edges(START, sends).compile().unwrap();
+        let app =
+            StateGraph::<Notes>::new().add_node("work", work).add_conditional_edges(START, sends).compile().unwrap();
         let run = app.invoke(input());
         match limit {
             Some(limit) => run.max_concurrency(limit).await,
@@ -213,7 +242,13 @@ async fn a_node_may_watch_its_runs_cancellation() {
             Notes::update().log([format!("{before} {}", token.is_cancelled())])
         }
     };
-    let app = StateGraph::new().add_node("n", node).add_edge(START, "n").add_node("next", says("next")).add_edge("n", "next").compile().unwrap();
+    let app = StateGraph::new()
+        .add_node("n", node)
+        .add_edge(START, "n")
+        .add_node("next", says("next"))
+        .add_edge("n", "next")
+        .compile()
+        .unwrap();
     let error = app.invoke(input()).cancellation(token).await.unwrap_err();
     assert!(error.is_cancelled(), "{error}");
 }
@@ -230,5 +265,8 @@ fn blocking_runs_need_no_runtime() {
 #[tokio::test]
 async fn a_blocking_run_inside_a_runtime_is_refused() {
     let error = saved(a_b_c()).invoke(input()).thread("t").blocking().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, "`blocking` was called inside an async runtime; await the run there instead"));
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Invalid, "`blocking` was called inside an async runtime; await the run there instead")
+    );
 }

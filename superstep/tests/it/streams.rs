@@ -14,7 +14,11 @@ async fn every_event_arrives_however_much_the_runtime_lets_through_at_once() {
         for _ in 0..used {
             tokio::task::consume_budget().await;
         }
-        let stream = app.stream(Notes::update().total(1)).thread(format!("t{used}")).modes([Mode::Updates, Mode::Values]).start();
+        let stream = app
+            .stream(Notes::update().total(1))
+            .thread(format!("t{used}"))
+            .modes([Mode::Updates, Mode::Values])
+            .start();
         assert_eq!(events(stream).await.len(), 7, "after {used} other things");
     }
 }
@@ -23,7 +27,10 @@ async fn every_event_arrives_however_much_the_runtime_lets_through_at_once() {
 async fn updates_are_shown_if_nothing_else_is_asked_for() {
     let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").start()).await;
     let updates: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
-    assert_eq!(updates, [json!({ "a": { "log": ["a"] } }), json!({ "b": { "log": ["b"] } }), json!({ "c": { "log": ["c"] } })]);
+    assert_eq!(
+        updates,
+        [json!({ "a": { "log": ["a"] } }), json!({ "b": { "log": ["b"] } }), json!({ "c": { "log": ["c"] } })]
+    );
 }
 
 #[tokio::test]
@@ -86,7 +93,12 @@ async fn a_full_buffer_holds_the_run_up() {
 #[tokio::test]
 async fn an_error_is_the_last_thing_a_stream_gives() {
     let fails = |_: Notes| async { Err::<(), _>("no") };
-    let app = StateGraph::new().add_node("a", says("a")).add_node("fails", fails).add_sequence(["a", "fails"]).compile().unwrap();
+    let app = StateGraph::new()
+        .add_node("a", says("a"))
+        .add_node("fails", fails)
+        .add_sequence(["a", "fails"])
+        .compile()
+        .unwrap();
     let mut stream = app.stream(Notes::update().total(1)).start();
     assert!(stream.next().await.unwrap().is_ok());
     let error = stream.next().await.unwrap().unwrap_err();

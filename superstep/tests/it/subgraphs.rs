@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use superstep::{BoxError, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemorySaver, Mode, Resume, START, StateGraph};
+use superstep::{
+    BoxError, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemorySaver, Mode, Resume, START, StateGraph,
+};
 
 use crate::support::{Count, Notes, NotesUpdate, says};
 
@@ -35,7 +37,8 @@ async fn subgraphs_side_by_side_do_not_clash_over_a_field_that_nobody_wrote() {
 async fn a_limit_of_one_task_at_once_does_not_keep_a_subgraph_from_running() {
     let app = inside(one_node("a")).compile().unwrap();
     let run = app.invoke(Notes::update().total(1)).max_concurrency(1).into_future();
-    let out = tokio::time::timeout(Duration::from_secs(60), run).await.expect("the run does not wait for itself").unwrap();
+    let out =
+        tokio::time::timeout(Duration::from_mins(1), run).await.expect("the run does not wait for itself").unwrap();
     assert_eq!(out.state.log, ["a"]);
 }
 
@@ -51,7 +54,8 @@ async fn a_limit_of_one_task_at_once_does_not_keep_a_called_graph_from_running()
     };
     let app = StateGraph::new().add_node("calls", node).add_edge(START, "calls").compile().unwrap();
     let run = app.invoke(Notes::update().total(1)).max_concurrency(1).into_future();
-    let out = tokio::time::timeout(Duration::from_secs(60), run).await.expect("the run does not wait for itself").unwrap();
+    let out =
+        tokio::time::timeout(Duration::from_mins(1), run).await.expect("the run does not wait for itself").unwrap();
     assert_eq!(out.state.log, ["a"]);
 }
 
@@ -101,7 +105,12 @@ async fn a_persistent_subgraph_keeps_one_history_for_all_calls() {
             |_: &Notes| Notes::update().total(1),
             |child: &Notes| Notes::update().log([format!("{} of {}", child.log.len(), child.total)]),
         );
-        let app = StateGraph::new().add_node("child", map).add_edge(START, "child").checkpointer(MemorySaver::new()).compile().unwrap();
+        let app = StateGraph::new()
+            .add_node("child", map)
+            .add_edge(START, "child")
+            .checkpointer(MemorySaver::new())
+            .compile()
+            .unwrap();
         app.invoke(Notes::update().total(0)).thread("t").await.unwrap();
         app.invoke(Notes::update().total(0)).thread("t").await.unwrap().state.log
     };
@@ -135,7 +144,9 @@ async fn a_failure_inside_is_gone_on_with_inside() {
     };
     let second = move |_: Notes| {
         let failed = fails.up() == 0;
-        async move { if failed { Err::<NotesUpdate, BoxError>("not yet".into()) } else { Ok(Notes::update().log(["second"])) } }
+        async move {
+            if failed { Err::<NotesUpdate, BoxError>("not yet".into()) } else { Ok(Notes::update().log(["second"])) }
+        }
     };
     let child = StateGraph::new().add_node("first", first).add_node("second", second).add_sequence(["first", "second"]);
     let app = inside(child.compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();

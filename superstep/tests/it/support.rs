@@ -1,7 +1,7 @@
 //! What the tests of runs share: a small state, and histories and events without ids.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,9 @@ pub(crate) struct Notes {
 }
 
 /// A node that logs its name.
-pub(crate) fn says(name: &'static str) -> impl Fn(Notes) -> std::future::Ready<NotesUpdate> + Clone + Send + Sync + 'static {
+pub(crate) fn says(
+    name: &'static str,
+) -> impl Fn(Notes) -> std::future::Ready<NotesUpdate> + Clone + Send + Sync + 'static {
     move |_| std::future::ready(Notes::update().log([name]))
 }
 

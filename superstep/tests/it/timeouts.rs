@@ -48,7 +48,10 @@ async fn a_node_that_takes_longer_fails_with_its_name_and_limit() {
 async fn a_node_without_a_sign_of_life_is_idle() {
     let policy = TimeoutPolicy::idle_only(2 * SECOND);
     let (took, result) = run(&slow(NodeOptions::new().timeout(policy), |_| {})).await;
-    assert_eq!((took, result.unwrap_err().to_string().as_str()), (2 * SECOND, "node `slow` exceeded its idle timeout of 2s"));
+    assert_eq!(
+        (took, result.unwrap_err().to_string().as_str()),
+        (2 * SECOND, "node `slow` exceeded its idle timeout of 2s")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +110,12 @@ async fn default_timeout_is_for_nodes_without_their_own() {
     let node = |_: Notes| async { sleep(5 * SECOND).await };
     let graph = |options| {
         let defaults = NodeDefaults::new().timeout(SECOND);
-        StateGraph::new().set_node_defaults(defaults).add_node_with("n", node, options).add_edge(START, "n").compile().unwrap()
+        StateGraph::new()
+            .set_node_defaults(defaults)
+            .add_node_with("n", node, options)
+            .add_edge(START, "n")
+            .compile()
+            .unwrap()
     };
     assert_eq!(run(&graph(NodeOptions::new())).await.0, SECOND);
     assert!(run(&graph(NodeOptions::new().timeout(6 * SECOND))).await.1.is_ok());
@@ -132,12 +140,19 @@ async fn a_send_may_bring_its_own_timeout() {
 async fn a_step_may_take_as_long_as_the_graph_says() {
     let graph = |limit: Duration| {
         let node = |seconds: u32| move |_: Notes| async move { sleep(seconds * SECOND).await };
-        let graph = StateGraph::new().add_node("quick", node(1)).add_node("slow", node(3)).add_edge(START, "quick").add_edge(START, "slow");
+        let graph = StateGraph::new()
+            .add_node("quick", node(1))
+            .add_node("slow", node(3))
+            .add_edge(START, "quick")
+            .add_edge(START, "slow");
         graph.step_timeout(limit).compile().unwrap()
     };
     let (took, result) = run(&graph(2 * SECOND)).await;
     let error = result.unwrap_err();
-    assert_eq!((took, error.kind(), error.to_string().as_str()), (2 * SECOND, ErrorKind::Timeout, "step 1 exceeded its timeout of 2s"));
+    assert_eq!(
+        (took, error.kind(), error.to_string().as_str()),
+        (2 * SECOND, ErrorKind::Timeout, "step 1 exceeded its timeout of 2s")
+    );
     assert!(run(&graph(4 * SECOND)).await.1.is_ok());
 }
 
@@ -168,7 +183,9 @@ fn a_blocking_node_has_no_timeout_or_keeps_to_it() {
     let graph = StateGraph::<Notes>::new().add_node_with("heavy", node, options).add_edge(START, "heavy");
     let Ok(app) = graph.compile() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let guard = runtime.block_on(async { tokio::time::timeout(5 * SECOND, app.invoke(Notes::update().topic("t")).into_future()).await });
+    let guard = runtime.block_on(async {
+        tokio::time::timeout(5 * SECOND, app.invoke(Notes::update().topic("t")).into_future()).await
+    });
     runtime.shutdown_background();
     let error = guard.expect("the run ends within its timeout").unwrap_err();
     assert!(error.is_timeout(), "{error}");

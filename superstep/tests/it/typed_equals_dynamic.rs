@@ -8,8 +8,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use superstep::{
-    CompiledStateGraph, END, IntoInput, JsonFields, JsonInput, JsonReducer, JsonState, MemorySaver, Mode, NodeOptions, START,
-    Send, Sent, State, StateGraph, Topic,
+    CompiledStateGraph, END, IntoInput, JsonFields, JsonInput, JsonReducer, JsonState, MemorySaver, Mode, NodeOptions,
+    START, Send, Sent, State, StateGraph, Topic,
 };
 
 use crate::support::{events, history};
@@ -70,9 +70,15 @@ enum Act {
 #[derive(Debug, Clone, Copy)]
 enum Turn {
     /// Back or on to a node, until so much was added.
-    Until { total: i64, to: usize },
+    Until {
+        total: i64,
+        to: usize,
+    },
     /// To one of two nodes further on, by what was added.
-    Parity { even: usize, odd: usize },
+    Parity {
+        even: usize,
+        odd: usize,
+    },
     /// So many sends to the worker.
     Fan(i64),
     Nowhere,
@@ -250,11 +256,11 @@ fn options<S: State>(node: &NodeSpec) -> NodeOptions<S> {
     if node.defer { NodeOptions::new().defer() } else { NodeOptions::new() }
 }
 
-fn fan(lead: Lead) -> Result<Vec<superstep::Goto>, superstep::BoxError> {
-    Ok(match lead {
+fn fan(lead: Lead) -> Vec<superstep::Goto> {
+    match lead {
         Lead::To(names) => names.into_iter().map(Into::into).collect(),
         Lead::Fan(n) => (0..n).map(|part| Send::new("work", part).into()).collect(),
-    })
+    }
 }
 
 fn typed_graph(spec: &Spec) -> CompiledStateGraph<Board> {
@@ -334,12 +340,14 @@ where
 }
 
 async fn compare(spec: &Spec) -> Result<(), TestCaseError> {
-    let inputs = || spec.inputs.iter().map(|n| Map::from_iter([("total".to_owned(), json!(n)), ("log".to_owned(), json!([n]))]));
+    let inputs =
+        || spec.inputs.iter().map(|n| Map::from_iter([("total".to_owned(), json!(n)), ("log".to_owned(), json!([n]))]));
     let of_typed = seen(&typed_graph(spec), inputs().map(|w| typed(&w))).await;
     let of_dynamic = seen(&dynamic_graph(spec), inputs().map(Value::Object)).await;
     prop_assert_eq!(&of_typed["state"], &of_dynamic["state"], "the state at the end");
     for part in ["history", "runs"] {
-        let pairs = of_typed[part].as_array().into_iter().flatten().zip(of_dynamic[part].as_array().into_iter().flatten());
+        let pairs =
+            of_typed[part].as_array().into_iter().flatten().zip(of_dynamic[part].as_array().into_iter().flatten());
         for (typed, dynamic) in pairs {
             prop_assert_eq!(typed, dynamic, "{}", part);
         }
@@ -350,9 +358,10 @@ async fn compare(spec: &Spec) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_typed_graph_and_its_dynamic_twin_do_the_same() {
-    let config = ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let outcome = runner.run(&spec(), |spec| runtime.block_on(compare(&spec)));
     if let Err(error) = outcome {
         panic!("{error}");

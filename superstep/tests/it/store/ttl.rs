@@ -29,9 +29,9 @@ async fn an_expired_item_is_neither_found_nor_listed() -> Done {
     let store = store_of(&["m/1"]).await?;
     store.put_with(["n"], "k", 1, MINUTE).await?;
     advance(MINUTE).await;
-    assert!(store.get(["n"], "k").await?.is_none());
-    assert_eq!(find(&store, SearchQuery::default()).await?, "m/1");
     assert_eq!(list(&store, NamespaceQuery::new()).await?, "m");
+    assert_eq!(find(&store, SearchQuery::default()).await?, "m/1");
+    assert!(store.get(["n"], "k").await?.is_none());
     Ok(())
 }
 

@@ -1,0 +1,335 @@
+//! Bad input: one clear error that names the place, the thread as it was, nothing lost.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::json;
+use superstep::{
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Command, CompiledStateGraph, END, Error, ErrorKind,
+    GoOn, IntoUpdate, JsonInput, JsonState, ListQuery, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
+    TaskRecord,
+};
+
+use crate::support::{Notes, NotesUpdate, a_b_c, saved, says, trace};
+
+fn input() -> NotesUpdate {
+    Notes::update().topic("t")
+}
+
+fn unknown() -> CheckpointId {
+    "1f0b2c3d-0000-6000-8000-000000000001".parse().expect("it is an id")
+}
+
+#[track_caller]
+fn check(error: &Error, kind: ErrorKind, words: &str) {
+    assert_eq!((error.kind(), error.to_string().as_str()), (kind, words));
+}
+
+/// A thread that ran once, and what it was like.
+async fn ran() -> (CompiledStateGraph<Notes>, String) {
+    let app = saved(a_b_c());
+    app.invoke(input()).thread("t").await.unwrap();
+    let before = trace(&app.thread("t")).await.unwrap();
+    (app, before)
+}
+
+#[tokio::test]
+async fn a_run_needs_a_thread_if_it_is_saved() {
+    let error = saved(a_b_c()).invoke(input()).await.unwrap_err();
+    check(&error, ErrorKind::Invalid, "the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`");
+}
+
+#[tokio::test]
+async fn nothing_to_start_with_is_an_error() {
+    let app = saved(a_b_c());
+    let error = app.invoke(GoOn).thread("t").await.unwrap_err();
+    check(&error, ErrorKind::EmptyInput, "there is no input, and no saved work to go on with");
+    assert!(app.thread("t").history().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_unknown_checkpoint_is_an_error_and_changes_nothing() {
+    let (app, before) = ran().await;
+    let words = format!("thread `t` has no checkpoint {}", unknown());
+    check(&app.invoke(GoOn).thread("t").checkpoint(unknown()).await.unwrap_err(), ErrorKind::Invalid, &words);
+    check(&app.thread("t").at(unknown()).state().await.unwrap_err(), ErrorKind::Invalid, &words);
+    check(&app.thread("t").at(unknown()).update(input()).await.unwrap_err(), ErrorKind::Invalid, &words);
+    check(&app.thread("t").at(unknown()).resume().await.unwrap_err(), ErrorKind::Invalid, &words);
+    assert_eq!(trace(&app.thread("t")).await.unwrap(), before);
+    let error = a_b_c().compile().unwrap().invoke(input()).checkpoint(unknown()).await.unwrap_err();
+    check(&error, ErrorKind::Invalid, "a checkpoint was named, but the graph has no checkpointer");
+}
+
+#[tokio::test]
+async fn unknown_names_in_options_are_errors_and_change_nothing() {
+    let (app, before) = ran().await;
+    let run = || app.invoke(input()).thread("t");
+    check(
+        &run().interrupt_before(["x"]).await.unwrap_err(),
+        ErrorKind::Invalid,
+        "`interrupt_before` names unknown node `x`",
+    );
+    check(
+        &run().interrupt_after(["x"]).await.unwrap_err(),
+        ErrorKind::Invalid,
+        "`interrupt_after` names unknown node `x`",
+    );
+    check(&run().output_keys(["x"]).await.unwrap_err(), ErrorKind::Invalid, "`output_keys` names unknown field `x`");
+    assert_eq!(trace(&app.thread("t")).await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn updates_as_unknown_or_reserved_nodes_are_errors_and_change_nothing() {
+    let (app, before) = ran().await;
+    let error = app.thread("t").update(input()).as_node("x").await.unwrap_err();
+    check(&error, ErrorKind::InvalidUpdate, "there is no node `x` to update as");
+    let error = app.thread("t").update(input()).as_node(END).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidUpdate);
+    assert!(
+        error.to_string().starts_with("`END` makes no updates; use `clear_tasks` to drop what is left to do"),
+        "{error}"
+    );
+    assert!(!error.to_string().contains("Update)"), "the words are for people: {error}");
+    let error = app.thread("t").update_as_input(GoOn).await.unwrap_err();
+    check(&error, ErrorKind::InvalidUpdate, "there is no input to put in");
+    let error =
+        app.thread("t").bulk_update(vec![vec![(input().into_update(), Some("x".to_owned()))]]).await.unwrap_err();
+    check(&error, ErrorKind::InvalidUpdate, "there is no node `x` to update as");
+    assert_eq!(trace(&app.thread("t")).await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_thread_needs_a_checkpointer() {
+    let app = a_b_c().compile().unwrap();
+    let words = "the graph has no checkpointer; give it one with `.checkpointer(..)`";
+    check(&app.thread("t").state().await.unwrap_err(), ErrorKind::Invalid, words);
+    check(&app.thread("t").history().await.unwrap_err(), ErrorKind::Invalid, words);
+    check(&app.thread("t").update(input()).await.unwrap_err(), ErrorKind::Invalid, words);
+    check(&app.thread("t").delete().await.unwrap_err(), ErrorKind::Invalid, words);
+}
+
+#[tokio::test]
+async fn a_persistent_graph_cannot_be_a_root() {
+    let error = a_b_c().persistent().compile().unwrap().invoke(input()).thread("t").await.unwrap_err();
+    check(
+        &error,
+        ErrorKind::Invalid,
+        "a `persistent` graph keeps its history in a parent's checkpointer; run it inside one",
+    );
+}
+
+/// What became of a graph whose only node does this, on a thread that ran well before.
+async fn after<M>(node: impl superstep::IntoNode<JsonState, M>) -> Error {
+    let fields = JsonState::schema().append("log").last_value("x");
+    let saver = MemorySaver::new();
+    let good = StateGraph::dynamic(fields.clone())
+        .add_node("n", async |_: JsonInput| json!({ "log": ["good"] }))
+        .add_edge(START, "n")
+        .checkpointer(saver.clone())
+        .compile()
+        .unwrap();
+    good.invoke(json!({ "x": 1 })).thread("t").await.unwrap();
+    let bad =
+        StateGraph::dynamic(fields).add_node("n", node).add_edge(START, "n").checkpointer(saver).compile().unwrap();
+    let error = bad.invoke(json!({ "x": 2 })).thread("t").await.unwrap_err();
+    let seen = bad.thread("t").state().await.unwrap();
+    assert_eq!(
+        (seen.values(), seen.next.clone()),
+        (json!({ "log": ["good"], "x": 2 }), vec!["n".to_owned()]),
+        "at the last good step"
+    );
+    assert!(seen.tasks[0].error.is_some(), "the failure is kept");
+    let out = good.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!(out.to_json(), json!({ "log": ["good", "good"], "x": 2 }), "and once it is mended it goes on");
+    error
+}
+
+#[tokio::test]
+async fn what_is_no_update_is_refused_with_the_nodes_name() {
+    let error = after(async |_: JsonInput| json!([1, 2])).await;
+    assert_eq!((error.kind(), error.node()), (ErrorKind::InvalidUpdate, Some("n")));
+    assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got [1,2]");
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_with_the_nodes_name() {
+    let error = after(async |input: JsonInput| {
+        let list = input["log"].as_array().cloned().unwrap_or_default();
+        json!({ "log": [list[99]] })
+    })
+    .await;
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Panic, Some("n")));
+    assert!(error.to_string().starts_with("node `n` panicked: index out of bounds"), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_keeps_its_type() {
+    let error = after(async |_: JsonInput| Err::<(), _>(std::io::Error::other("no disk"))).await;
+    assert_eq!(error.downcast_ref::<std::io::Error>().unwrap().to_string(), "no disk");
+}
+
+#[tokio::test]
+async fn a_value_that_a_reducer_cannot_merge_is_an_error_that_names_the_field() {
+    let app = StateGraph::dynamic(JsonState::schema().append("log").sum("total"))
+        .add_node("n", async |_: JsonInput| json!({ "total": "three" }))
+        .add_edge(START, "n")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let error = app.invoke(json!({ "log": ["x"] })).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("field `total`"), "{error}");
+    let seen = app.thread("t").history().await.unwrap();
+    assert_eq!(seen[0].values(), json!({ "log": ["x"], "total": 0 }));
+}
+
+#[tokio::test]
+async fn two_writers_of_one_value_are_an_error_that_names_the_field() {
+    let write = |topic: &'static str| move |_: Notes| async move { Notes::update().topic(topic) };
+    let graph = StateGraph::new().add_node("x", write("x")).add_node("y", write("y"));
+    let app = saved(graph.add_edge(START, "x").add_edge(START, "y"));
+    let error = app.invoke(input()).thread("t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidUpdate);
+    assert!(error.to_string().contains("field `topic`: can receive only one value per step"), "{error}");
+    assert_eq!(app.thread("t").history().await.unwrap()[0].values()["topic"], "t");
+    app.thread("t").update(Notes::update().topic("mended")).as_node("x").await.unwrap();
+    assert_eq!(app.thread("t").state().await.unwrap().state.topic.as_deref(), Some("mended"));
+}
+
+#[tokio::test]
+async fn a_payload_of_another_type_is_an_error_that_names_the_node() {
+    let work = |Sent(n): Sent<i64>| async move { Notes::update().total(n) };
+    let sends = |what: Send| {
+        let graph = StateGraph::<Notes>::new().add_node("work", work).add_node("takes", says("x"));
+        graph
+            .add_conditional_edges(START, move |_: &Notes| what.clone())
+            .compile()
+            .unwrap()
+            .invoke(input())
+            .into_future()
+    };
+    let error = sends(Send::new("work", "seven")).await.unwrap_err();
+    assert!(error.to_string().contains("node `work` takes `i64`, but what it was sent is something else"), "{error}");
+    let error = sends(Send::new("takes", 7)).await.unwrap_err();
+    assert!(error.to_string().contains("node `takes` takes the state but was sent a payload"), "{error}");
+    let app = StateGraph::<Notes>::new().add_node("work", work).add_edge(START, "work").compile().unwrap();
+    let error = app.invoke(input()).await.unwrap_err();
+    assert!(error.to_string().contains("node `work` takes a payload but was reached by an edge"), "{error}");
+}
+
+#[tokio::test]
+async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
+    let led = |to: &'static str| {
+        let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("b", says("b")).add_edge(START, "a");
+        graph.add_conditional_edges_with_map("a", move |_: &Notes| to, [("on", "b"), ("off", END)]).compile().unwrap()
+    };
+    let error = led("up").invoke(input()).await.unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
+    assert!(
+        error.to_string().contains(r#"returned `up`, which its map does not have; it has ["on", "off"]"#),
+        "{error}"
+    );
+    assert_eq!(led("on").invoke(input()).await.unwrap().state.log, ["a", "b"]);
+
+    let open = |path: fn(&Notes) -> superstep::Goto| {
+        let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_edge(START, "a");
+        graph.add_conditional_edges("a", path).compile().unwrap().invoke(input()).into_future()
+    };
+    check(&open(|_| START.into()).await.unwrap_err(), ErrorKind::Invalid, "a conditional edge of `a` leads to `START`");
+    let error = open(|_| Send::new(END, 1).into()).await.unwrap_err();
+    check(&error, ErrorKind::InvalidUpdate, "a conditional edge of `a` sends to `END`, which runs nothing");
+    // As in LangGraph, a name without a map that nobody has is passed over.
+    assert_eq!(open(|_| "nobody".into()).await.unwrap().state.log, ["a"]);
+}
+
+#[tokio::test]
+async fn a_node_cannot_answer_questions() {
+    let node = |_: Notes| async { Command::<Notes>::new().resume("yes") };
+    let app = StateGraph::new().add_node("n", node).add_edge(START, "n").compile().unwrap();
+    let error = app.invoke(input()).await.unwrap_err();
+    assert!(error.to_string().contains("a node cannot answer questions"), "{error}");
+}
+
+/// Gives back checkpoints that were tampered with.
+struct Tampered<F>(MemorySaver, Arc<Mutex<Option<F>>>);
+
+#[async_trait]
+impl<F: Fn(&mut SavedCheckpoint) + std::marker::Send + Sync + 'static> Checkpointer for Tampered<F> {
+    async fn put(&self, thread: &str, ns: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
+        self.0.put(thread, ns, checkpoint).await
+    }
+    async fn put_writes(
+        &self,
+        thread: &str,
+        ns: &str,
+        at: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        self.0.put_writes(thread, ns, at, task).await
+    }
+    async fn get(
+        &self,
+        thread: &str,
+        ns: &str,
+        at: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+        let mut saved = self.0.get(thread, ns, at).await?;
+        if let (Some(saved), Some(tamper)) = (&mut saved, &*self.1.lock().expect("nobody panics with it")) {
+            tamper(saved);
+        }
+        Ok(saved)
+    }
+    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
+        self.0.list(thread, ns, query).await
+    }
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
+        self.0.namespaces(thread).await
+    }
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
+        self.0.delete_thread(thread).await
+    }
+}
+
+/// The errors of a state and of a run over a checkpoint that was tampered with.
+async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + Sync + 'static) -> String {
+    let (saver, hand) = (MemorySaver::new(), Arc::new(Mutex::new(None)));
+    let app = a_b_c().interrupt_before(["c"]).checkpointer(Tampered(saver, hand.clone())).compile().unwrap();
+    app.invoke(input()).thread("t").await.unwrap();
+    let before = trace(&app.thread("t")).await.unwrap();
+    *hand.lock().unwrap() = Some(tamper);
+    let seen = app.thread("t").state().await.unwrap_err();
+    let run = app.invoke(GoOn).thread("t").await.unwrap_err();
+    assert_eq!((seen.kind(), run.kind()), (ErrorKind::Checkpoint, ErrorKind::Checkpoint));
+    assert_eq!(seen.to_string(), run.to_string());
+    *hand.lock().unwrap() = None;
+    assert_eq!(trace(&app.thread("t")).await.unwrap(), before, "nothing was lost");
+    assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a", "b", "c"]);
+    // The id differs from run to run.
+    let id = app.thread("t").history().await.unwrap()[1].checkpoint.clone().unwrap().id.to_string();
+    run.to_string().replace(&id, "<id>")
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_a_newer_format_is_refused_by_name() {
+    let words = tampered(|saved| saved.record.format = 200).await;
+    assert!(
+        words.contains("thread `t`, checkpoint <id> has format 200, this release reads up to 1; update superstep"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn a_field_that_does_not_decode_is_refused_by_name() {
+    let words = tampered(|saved| {
+        let field = saved.fields.iter_mut().find(|f| &*f.name == "topic").expect("it was saved");
+        field.whole = Some(Bytes::from_static(b"\xc1 not msgpack"));
+    })
+    .await;
+    assert!(words.contains("thread `t`, checkpoint <id>, field `topic`"), "{words}");
+}
+
+#[tokio::test]
+async fn triggers_that_do_not_decode_are_refused() {
+    let words = tampered(|saved| saved.record.control = Bytes::from_static(b"\xff\xff\xff")).await;
+    assert!(words.contains("thread `t`, checkpoint <id>, triggers"), "{words}");
+}

@@ -1,0 +1,275 @@
+//! The other forms of graphs and nodes: channels and subscribers, mutations, nodes and agents as types.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use superstep::{
+    Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, EphemeralValue, ErrorKind,
+    JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message, MutationLog, Next, Node, NodeBuilder,
+    ParallelNode, Pregel, PregelBuilder, RetryPolicy, START, StateGraph, StateMutation, Workflow, WorkflowError,
+    WorkflowState,
+};
+
+use crate::support::{Count, Notes, NotesUpdate, says};
+
+// ---- channels and subscribers ----
+
+fn add(n: i64) -> impl Fn(Value) -> std::future::Ready<Result<Value, BoxError>> + Send + Sync + 'static {
+    move |value| std::future::ready(Ok(json!(value.as_i64().unwrap_or(0) + n)))
+}
+
+fn one_node(node: NodeBuilder) -> PregelBuilder {
+    let graph = Pregel::builder().channel("in", EphemeralValue::default()).channel("out", LastValue::default());
+    graph
+        .channel("log", BinaryOperatorAggregate::new(JsonReducer::Add, Some(json!([]))))
+        .node("n", node)
+        .input(["in"])
+        .output(["out", "log"])
+}
+
+#[tokio::test]
+async fn a_subscriber_runs_on_the_bare_value_through_all_its_steps() {
+    let app =
+        one_node(NodeBuilder::new().subscribe_only("in").then(add(1)).then(add(10)).write_to("out")).build().unwrap();
+    assert_eq!(app.invoke(json!({ "in": 5 })).await.unwrap().to_json()["out"], 16);
+}
+
+#[tokio::test]
+async fn a_subscriber_of_several_channels_gets_an_object_and_may_read_more() {
+    let keys = async |value: Value| Ok(json!(value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>())));
+    let app = one_node(NodeBuilder::new().subscribe_to(["in"]).read_from(["log"]).then(keys).write_to("out"))
+        .build()
+        .unwrap();
+    assert_eq!(app.invoke(json!({ "in": 5 })).await.unwrap().to_json()["out"], json!(["in", "log"]));
+}
+
+#[tokio::test]
+async fn writes_may_be_mapped_fixed_or_left_out() {
+    let node = NodeBuilder::new()
+        .subscribe_only("in")
+        .write_mapped("out", |v| v.as_i64().filter(|n| *n > 3).map(|n| json!(n * 2)))
+        .write_value("log", json!(["ran"]));
+    let app = one_node(node).build().unwrap();
+    assert_eq!(app.invoke(json!({ "in": 5 })).await.unwrap().to_json(), json!({ "out": 10, "log": ["ran"] }));
+    assert_eq!(app.invoke(json!({ "in": 1 })).await.unwrap().to_json(), json!({ "log": ["ran"] }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_has_retry_timeout_and_cache() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let flaky = move |value: Value| {
+        let failed = counter.up() == 0;
+        async move { if failed { Err::<Value, BoxError>("not yet".into()) } else { Ok(value) } }
+    };
+    let node = NodeBuilder::new().subscribe_only("in").then(flaky).write_to("out");
+    let node = node.add_retry_policy(RetryPolicy::new()).add_cache_policy(CachePolicy::new());
+    let app = one_node(node).cache(MemoryCache::new()).build().unwrap();
+    for _ in 0..2 {
+        assert_eq!(app.invoke(json!({ "in": 5 })).await.unwrap().to_json()["out"], 5);
+    }
+    assert_eq!(runs.get(), 2, "one failure, one success, one cached result");
+
+    let hangs = async |_: Value| std::future::pending().await;
+    let second = std::time::Duration::from_secs(1);
+    let node = NodeBuilder::new().subscribe_only("in").then(hangs).set_timeout(second);
+    assert!(one_node(node).build().unwrap().invoke(json!({ "in": 5 })).await.unwrap_err().is_timeout());
+    let node = NodeBuilder::new().subscribe_only("in").then(hangs);
+    assert!(
+        one_node(node).step_timeout(second).build().unwrap().invoke(json!({ "in": 5 })).await.unwrap_err().is_timeout()
+    );
+}
+
+#[tokio::test]
+async fn channels_and_subscribers_keep_their_state_in_threads() {
+    let node = NodeBuilder::new().subscribe_only("in").then(async |v: Value| Ok(json!([v]))).write_to("log");
+    let app = one_node(node).checkpointer(MemorySaver::new()).build().unwrap();
+    app.invoke(json!({ "in": 1 })).thread("t").await.unwrap();
+    assert_eq!(app.invoke(json!({ "in": 2 })).thread("t").await.unwrap().to_json(), json!({ "log": [1, 2] }));
+}
+
+#[test]
+fn mistakes_in_channels_are_reported() {
+    let node = NodeBuilder::new().subscribe_to(["inn"]).write_to("owt");
+    let errors = one_node(node).build().unwrap_err();
+    assert!(
+        matches!(
+            errors.errors(),
+            [BuildError::UnknownField { .. }, BuildError::UnknownField { .. }, BuildError::NoEntryPoint]
+        ),
+        "{errors}"
+    );
+    let twice = one_node(NodeBuilder::new().subscribe_only("in")).node("n", NodeBuilder::new().subscribe_only("in"));
+    assert!(matches!(twice.build().unwrap_err().errors(), [BuildError::DuplicateNode { .. }]));
+}
+
+#[test]
+fn a_cache_policy_without_a_cache_is_a_mistake_of_subscribers_too() {
+    let node = NodeBuilder::new().subscribe_only("in").add_cache_policy(CachePolicy::new());
+    assert!(one_node(node).build().is_err());
+}
+
+// ---- mutations ----
+
+#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
+struct Account {
+    balance: i64,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Entry {
+    Pay(i64),
+    Note(String),
+}
+
+impl StateMutation<Account> for Entry {
+    fn apply(self, account: &mut Account) {
+        match self {
+            Entry::Pay(amount) => account.balance += amount,
+            Entry::Note(note) => account.notes.push(note),
+        }
+    }
+
+    fn combine(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Entry::Pay(a), Entry::Pay(b)) => Some(Entry::Pay(a + b)),
+            _ => None,
+        }
+    }
+}
+
+impl WorkflowState for Account {
+    type Checkpoint = Account;
+    type Mutation = Entry;
+
+    fn snapshot(&self) -> Account {
+        self.clone()
+    }
+    fn restore(checkpoint: Account) -> Self {
+        checkpoint
+    }
+}
+
+#[tokio::test]
+async fn mutations_are_applied_in_task_order_and_saved() {
+    let pay = |amount: i64| {
+        move |_: Workflow<Account>| async move {
+            Workflow::<Account>::mutate([Entry::Pay(amount), Entry::Note(amount.to_string())])
+        }
+    };
+    let app = StateGraph::<Workflow<Account>>::new()
+        .add_node("b", pay(2))
+        .add_node("a", pay(1))
+        .add_edge(START, "a")
+        .add_edge(START, "b")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let out = app.invoke(Workflow::<Account>::mutate([Entry::Pay(10)])).thread("t").await.unwrap();
+    assert_eq!(out.state.0, Account { balance: 13, notes: vec!["1".into(), "2".into()] });
+    assert_eq!(app.thread("t").state().await.unwrap().state.0.balance, 13);
+}
+
+#[tokio::test]
+async fn a_parallel_node_merges_its_branches() {
+    struct Richest;
+    impl MergeStrategy<Account> for Richest {
+        fn merge(branches: Vec<Account>) -> Result<Account, WorkflowError> {
+            let richest = branches.into_iter().max_by_key(|a| a.balance);
+            richest.ok_or_else(|| WorkflowError::MergeConflict("nobody".into()))
+        }
+        fn default_instance() -> Self {
+            Richest
+        }
+    }
+    let earns = |amount: i64| {
+        move |mut account: Account| async move {
+            account.balance += amount;
+            Ok::<_, BoxError>(account)
+        }
+    };
+    let balance = |node: ParallelNode<Account, Richest>| async move {
+        let app = StateGraph::<Workflow<Account>>::new().add_node("p", node).add_edge(START, "p").compile().unwrap();
+        app.invoke(Workflow::<Account>::mutate([Entry::Pay(1)])).await.map(|out| out.state.0.balance)
+    };
+    let node = || ParallelNode::<Account, _>::builder().merge_strategy(Richest);
+    assert_eq!(balance(node().branch("x", earns(5)).branch("y", earns(3)).build()).await.unwrap(), 6);
+    let error = balance(node().build()).await.unwrap_err();
+    assert_eq!(error.to_string(), "node `p` failed: state merge conflict: nobody");
+    let last = ParallelNode::builder().branch("x", earns(5)).branch("y", earns(3)).build();
+    assert_eq!(last.run(Account::default()).await.unwrap().balance, 3, "the last branch wins by default");
+}
+
+#[test]
+fn a_mutation_log_replays_to_the_same_state() {
+    let log = MutationLog::<Account>::default();
+    log.record(1, "a", Entry::Pay(2));
+    log.record(2, "b", Entry::Note("x".into()));
+    assert_eq!(
+        log.entries().iter().map(|e| (e.step, e.node.clone())).collect::<Vec<_>>(),
+        [(1, "a".into()), (2, "b".into())]
+    );
+    assert_eq!(log.replay(Account::default()).unwrap(), Account { balance: 2, notes: vec!["x".into()] });
+}
+
+// ---- nodes and agents as types ----
+
+struct Goes(Next);
+
+#[async_trait]
+impl Node<Notes> for Goes {
+    fn id(&self) -> &'static str {
+        "goes"
+    }
+    async fn run(&self, mut notes: Notes) -> Result<(Notes, Next), BoxError> {
+        notes.log.push("goes".into());
+        Ok((notes, self.0.clone()))
+    }
+}
+
+async fn log_after(next: Next) -> Vec<String> {
+    let graph =
+        StateGraph::<Notes>::new().add(Goes(next)).add_node("edge", says("edge")).add_node("other", says("other"));
+    let app = graph.add_edge(START, "goes").add_edge("goes", "edge").compile().unwrap();
+    app.invoke(Notes::update().log(["start"])).await.unwrap().state.log
+}
+
+#[tokio::test]
+async fn a_node_continues_along_its_edges_goes_elsewhere_or_ends() {
+    assert_eq!(log_after(Next::Continue).await, ["start", "goes", "edge"]);
+    assert_eq!(log_after(Next::node("other")).await, ["start", "goes", "other"]);
+    assert_eq!(log_after(Next::End).await, ["start", "goes"]);
+}
+
+#[tokio::test]
+async fn a_function_may_say_how_to_go_on_too() {
+    let node = |_: Notes| async { (Notes::update().log(["n"]), Next::End) };
+    let graph = StateGraph::new().add_node("n", node).add_node("edge", says("edge")).add_sequence(["n", "edge"]);
+    assert_eq!(graph.compile().unwrap().invoke(Notes::update().total(1)).await.unwrap().state.log, ["n"]);
+}
+
+struct Shout;
+
+#[async_trait]
+impl Agent for Shout {
+    type State = AgentState;
+    async fn run(&self, mut state: AgentState) -> Result<AgentState, BoxError> {
+        let last = state.messages.last().ok_or("nobody said anything")?.text().to_uppercase();
+        state.messages.push(Message::assistant(last));
+        Ok(state)
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_a_node_and_its_error_the_nodes_error() {
+    let app = StateGraph::<AgentState>::new().add_node("shout", Shout).add_edge(START, "shout").compile().unwrap();
+    let out = app.invoke(AgentState { messages: vec![Message::user("tea")] }).await.unwrap();
+    assert_eq!(out.state.messages.iter().map(Message::text).collect::<Vec<_>>(), ["tea", "TEA"]);
+    let error = app.invoke(AgentState::default()).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.node(), error.to_string().as_str()),
+        (ErrorKind::Node, Some("shout"), "node `shout` failed: nobody said anything")
+    );
+    let _: NotesUpdate = Notes::update();
+}

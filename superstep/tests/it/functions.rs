@@ -1,0 +1,219 @@
+//! Workflows made of functions.
+
+use std::time::Duration;
+
+use serde_json::json;
+use superstep::{
+    BoxError, Context, Entrypoint, ErrorKind, Final, GoOn, MemoryCache, MemorySaver, MemoryStore, Previous, Resume,
+    RetryPolicy, Store, StoreHandle, Task, Workflows,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{Count, events};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn counting(runs: &Count, fail: usize) -> Task<i64, i64> {
+    let runs = runs.clone();
+    Task::new("double", move |n: i64| {
+        let failed = runs.up() < fail;
+        async move { if failed { Err::<i64, BoxError>("not yet".into()) } else { Ok(n * 2) } }
+    })
+}
+
+fn calling(task: Task<i64, i64>) -> Entrypoint<i64> {
+    Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move { task.call(&cx, n).await }
+    })
+}
+
+#[tokio::test]
+async fn a_finished_task_does_not_run_again_after_a_question() {
+    let runs = Count::default();
+    let task = counting(&runs, 0);
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move {
+            let (a, b) = (task.call(&cx, n), task.call(&cx, n + 1));
+            let sum = a.await? + b.await?;
+            let extra: i64 = cx.interrupt("how much more?")?;
+            Ok::<_, BoxError>(sum + extra)
+        }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    let out = flow.invoke(1).thread("t").await.unwrap();
+    assert_eq!((out.interrupts[0].value.clone(), runs.get()), (json!("how much more?"), 2));
+    let out = flow.resume(Resume::value(100)).thread("t").await.unwrap();
+    assert_eq!((out.get::<i64>().unwrap(), runs.get()), (106, 2));
+}
+
+#[tokio::test]
+async fn a_finished_task_does_not_run_again_after_a_failure() {
+    let (runs, failures) = (Count::default(), Count::default());
+    let task = counting(&runs, 0);
+    let fails = failures.clone();
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let (task, failed) = (task.clone(), fails.up() == 0);
+        async move {
+            let double = task.call(&cx, n).await?;
+            if failed { Err::<i64, BoxError>("later".into()) } else { Ok(double) }
+        }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    assert_eq!(flow.invoke(4).thread("t").await.unwrap_err().to_string(), "node `flow` failed: later");
+    assert_eq!(flow.resume(GoOn).thread("t").await.unwrap().get::<i64>().unwrap(), 8);
+    assert_eq!((runs.get(), failures.get()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_failure_of_a_task_can_be_caught() {
+    let runs = Count::default();
+    let task = counting(&runs, 1);
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move { task.call(&cx, n).await.unwrap_or(-1) }
+    })
+    .compile();
+    assert_eq!(flow.invoke(4).await.unwrap().get::<i64>().unwrap(), -1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_runs_again_by_its_policy() {
+    let runs = Count::default();
+    let policy = RetryPolicy::new().initial_interval(SECOND).backoff_factor(2.0).jitter(false).max_attempts(3);
+    let flow = calling(counting(&runs, 2).retry(policy)).compile();
+    let start = Instant::now();
+    assert_eq!(flow.invoke(4).await.unwrap().get::<i64>().unwrap(), 8);
+    assert_eq!((runs.get(), start.elapsed()), (3, 3 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_is_added_to_the_pauses_of_tasks_too() {
+    let mut extra = Duration::ZERO;
+    for _ in 0..20 {
+        let policy = RetryPolicy::new().initial_interval(SECOND).jitter(true);
+        let flow = calling(counting(&Count::default(), 1).retry(policy)).compile();
+        let start = Instant::now();
+        flow.invoke(4).await.unwrap();
+        extra += start.elapsed().saturating_sub(SECOND);
+    }
+    assert!(extra > Duration::ZERO, "of twenty pauses at least one was longer");
+}
+
+fn slow() -> Task<i64, i64> {
+    Task::new("slow", |n: i64| async move {
+        sleep(5 * SECOND).await;
+        Ok::<_, BoxError>(n)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_keeps_to_its_timeout() {
+    let error = calling(slow().timeout(SECOND)).compile().invoke(4).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().contains("`slow` exceeded its run timeout of 1s"), "{error}");
+    assert!(calling(slow().timeout(6 * SECOND)).compile().invoke(4).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entrypoint_keeps_to_its_timeout() {
+    let error = calling(slow()).timeout(SECOND).compile().invoke(4).await.unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Timeout, Some("flow")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entrypoint_runs_again_by_its_policy_and_its_finished_tasks_do_not() {
+    let (runs, failures) = (Count::default(), Count::default());
+    let task = counting(&runs, 0);
+    let fails = failures.clone();
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let (task, failed) = (task.clone(), fails.up() == 0);
+        async move {
+            let double = task.call(&cx, n).await?;
+            if failed { Err::<i64, BoxError>("later".into()) } else { Ok(double) }
+        }
+    })
+    .retry(RetryPolicy::new().jitter(false))
+    .compile();
+    assert_eq!(flow.invoke(4).await.unwrap().get::<i64>().unwrap(), 8);
+    assert_eq!((runs.get(), failures.get()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cached_task_runs_once_for_each_argument_while_its_result_is_kept() {
+    let runs = Count::default();
+    let flow = calling(counting(&runs, 0).cached(Some(10 * SECOND))).cache(MemoryCache::new()).compile();
+    for n in [1, 2, 1, 2] {
+        assert_eq!(flow.invoke(n).await.unwrap().get::<i64>().unwrap(), n * 2);
+    }
+    assert_eq!(runs.get(), 2);
+    sleep(11 * SECOND).await;
+    flow.invoke(1).await.unwrap();
+    assert_eq!(runs.get(), 3);
+}
+
+#[tokio::test]
+async fn a_workflow_has_a_store() {
+    let flow = Entrypoint::new("flow", async |word: String, store: StoreHandle| {
+        store.put(["words"], "w", json!(word)).await?;
+        Ok::<_, BoxError>(store.get(["words"], "w").await?.map(|item| item.value))
+    })
+    .store(MemoryStore::new())
+    .compile();
+    assert_eq!(flow.invoke("tea").await.unwrap().get::<String>().unwrap(), "tea");
+}
+
+fn summing() -> Workflows<i64> {
+    Entrypoint::new("sum", async |n: i64, Previous(before): Previous<i64>| {
+        let total = before.unwrap_or(0) + n;
+        Final { value: format!("so far {total}"), save: total }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile()
+}
+
+#[tokio::test]
+async fn what_is_saved_is_given_to_the_next_run_of_the_thread() {
+    let flow = summing();
+    assert_eq!(flow.invoke(2).thread("t").await.unwrap().get::<String>().unwrap(), "so far 2");
+    assert_eq!(flow.invoke(3).thread("t").await.unwrap().get::<String>().unwrap(), "so far 5");
+    assert_eq!(flow.invoke(3).thread("u").await.unwrap().get::<String>().unwrap(), "so far 3");
+    assert_eq!(flow.thread("t").state().await.unwrap().state.saved, Some(json!(5)));
+}
+
+#[tokio::test]
+async fn each_task_and_then_the_entrypoint_is_streamed() {
+    let flow = calling(counting(&Count::default(), 0)).checkpointer(MemorySaver::new()).compile();
+    let all = events(flow.stream(4).thread("t").start()).await;
+    let shown: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
+    assert_eq!(shown, [json!({ "double": 8 }), json!({ "flow": 8 })]);
+}
+
+#[tokio::test]
+async fn a_panic_of_a_task_is_an_error_of_its_caller() {
+    let task: Task<i64, i64> = Task::new("bad", |n: i64| async move {
+        assert!(n > 100, "too small");
+        Ok::<_, BoxError>(n)
+    });
+    let error = calling(task).compile().invoke(4).await.unwrap_err();
+    assert!(error.to_string().contains("panic"), "{error}");
+    assert!(error.to_string().contains("bad"), "the error names the task: {error}");
+}
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_is_refused() {
+    let error = summing().invoke("two").thread("t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("the input does not fit the entrypoint"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_one_task_at_once_does_not_keep_called_tasks_from_running() {
+    let flow = calling(counting(&Count::default(), 0)).compile();
+    let run = flow.invoke(4).max_concurrency(1).into_future();
+    let out = tokio::time::timeout(60 * SECOND, run).await.expect("the run does not wait for itself").unwrap();
+    assert_eq!(out.get::<i64>().unwrap(), 8);
+}

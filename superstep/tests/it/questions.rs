@@ -1,0 +1,216 @@
+//! Questions to a human, their answers, and commands from outside.
+
+use serde_json::json;
+use superstep::{
+    Command, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, Interrupted, MemorySaver, Mode, Resume, START,
+    StateGraph,
+};
+
+use crate::support::{Count, Notes, NotesUpdate, a_b_c, events, saved, says};
+
+fn input() -> NotesUpdate {
+    Notes::update().topic("t")
+}
+
+/// A node that asks these questions, one after another.
+fn asks(
+    questions: &'static [&'static str],
+) -> impl Fn(Notes, Context) -> std::future::Ready<Result<NotesUpdate, Interrupted>> + Send + Sync + 'static {
+    move |_, cx| {
+        let answers = questions.iter().map(|q| cx.interrupt::<String>(q)).collect::<Result<Vec<_>, _>>();
+        std::future::ready(answers.map(|a| Notes::update().log([a.join(" ")])))
+    }
+}
+
+fn one(questions: &'static [&'static str]) -> CompiledStateGraph<Notes> {
+    saved(
+        StateGraph::new().add_node("ask", asks(questions)).add_node("last", says("last")).add_sequence(["ask", "last"]),
+    )
+}
+
+fn two() -> CompiledStateGraph<Notes> {
+    let graph =
+        StateGraph::new().add_node("x", asks(&["x?"])).add_node("y", asks(&["y?"])).add_node("last", says("last"));
+    saved(graph.add_edge(START, "x").add_edge(START, "y").add_edge(["x", "y"], "last"))
+}
+
+#[tokio::test]
+async fn a_question_pauses_the_run_and_an_answer_goes_on() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let app = one(&["go?"]);
+        let out = app.invoke(input()).thread("t").durability(durability).await.unwrap();
+        assert!(out.is_interrupted());
+        assert_eq!((out.interrupts.len(), out.interrupts[0].value_as::<String>().unwrap()), (1, "go?".to_owned()));
+        let seen = app.thread("t").state().await.unwrap();
+        assert_eq!((seen.next.clone(), seen.interrupts.clone()), (vec!["ask".to_owned()], out.interrupts.clone()));
+        let out = app.invoke(Resume::value("yes")).thread("t").durability(durability).await.unwrap();
+        assert_eq!(
+            (out.state.log.clone(), out.interrupts.len()),
+            (vec!["yes".to_owned(), "last".to_owned()], 0),
+            "{durability:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn going_on_without_an_answer_asks_the_same_again() {
+    let app = one(&["go?"]);
+    let first = app.invoke(input()).thread("t").await.unwrap().interrupts;
+    assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().interrupts, first);
+}
+
+#[tokio::test]
+async fn several_questions_of_a_node_are_asked_one_after_another() {
+    let app = one(&["one?", "two?", "three?"]);
+    let mut out = app.invoke(input()).thread("t").await.unwrap();
+    let mut ids = Vec::new();
+    for (question, answer) in [("one?", "1"), ("two?", "2"), ("three?", "3")] {
+        assert_eq!(out.interrupts[0].value, question);
+        ids.push(out.interrupts[0].id.clone());
+        out = app.invoke(Resume::value(answer)).thread("t").await.unwrap();
+    }
+    assert_eq!(out.state.log, ["1 2 3", "last"]);
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "each question has an id of its own");
+}
+
+#[tokio::test]
+async fn one_answer_for_several_questions_is_refused_and_changes_nothing() {
+    let app = two();
+    let questions = app.invoke(input()).thread("t").await.unwrap().interrupts;
+    let error = app.invoke(Resume::value("yes")).thread("t").await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::AmbiguousResume, "several questions are open; answer by their ids with `Resume::by_id`")
+    );
+    assert_eq!(app.thread("t").state().await.unwrap().interrupts, questions);
+}
+
+#[tokio::test]
+async fn answers_by_id_go_to_their_questions_and_the_others_stay_open() {
+    let app = two();
+    let questions = app.invoke(input()).thread("t").await.unwrap().interrupts;
+    let id_of = |value: &str| questions.iter().find(|q| q.value == value).unwrap().id.clone();
+    let out = app.invoke(Resume::by_id([(id_of("y?"), "yes")])).thread("t").await.unwrap();
+    assert_eq!(out.interrupts.iter().map(|q| q.id.clone()).collect::<Vec<_>>(), [id_of("x?")]);
+    let out = app.invoke(Resume::by_id([(id_of("x?"), "no")])).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["no", "yes", "last"]);
+}
+
+#[tokio::test]
+async fn an_answer_to_an_unknown_question_is_refused_and_changes_nothing() {
+    let app = one(&["go?"]);
+    let questions = app.invoke(input()).thread("t").await.unwrap().interrupts;
+    let unknown = "0123456789abcdef0123456789abcdef";
+    let error = app.invoke(Resume::by_id([(unknown, "yes")])).thread("t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownInterrupt);
+    assert_eq!(
+        error.to_string(),
+        format!("nobody asked a question with id `{unknown}`; open are [{:?}]", questions[0].id)
+    );
+    assert_eq!(app.thread("t").state().await.unwrap().interrupts, questions);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
+    let node = |_: Notes, cx: Context| async move {
+        let go: bool = cx.interrupt("go?")?;
+        Ok::<_, Interrupted>(Notes::update().log([go.to_string()]))
+    };
+    let app = saved(StateGraph::new().add_node("ask", node).add_edge(START, "ask"));
+    app.invoke(input()).thread("t").await.unwrap();
+    let error = app.invoke(Resume::value("perhaps")).thread("t").await.unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("ask")));
+    assert!(error.to_string().contains("the answer does not fit the question"), "{error}");
+    let out = app.invoke(Resume::value(true)).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["true"]);
+}
+
+#[tokio::test]
+async fn a_command_may_update_answer_and_go_elsewhere_at_once() {
+    let graph =
+        StateGraph::new().add_node("ask", asks(&["go?"])).add_node("extra", says("extra")).add_edge(START, "ask");
+    let app = saved(graph);
+    app.invoke(input()).thread("t").await.unwrap();
+    let command = Command::new().update(Notes::update().total(5)).goto("extra").resume("yes");
+    let out = app.invoke(command).thread("t").await.unwrap();
+    assert_eq!((out.state.total, out.state.log.clone()), (5, vec!["yes".to_owned(), "extra".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_command_goes_on_with_a_finished_thread() {
+    let app = saved(a_b_c());
+    app.invoke(input()).thread("t").await.unwrap();
+    let out = app.invoke(Command::<Notes>::new().goto("b")).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["a", "b", "c", "b", "c"]);
+}
+
+#[tokio::test]
+async fn an_empty_command_is_refused() {
+    let app = saved(a_b_c());
+    app.invoke(input()).thread("t").await.unwrap();
+    let error = app.invoke(Command::<Notes>::new()).thread("t").await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::EmptyInput, "the command is empty"));
+}
+
+#[tokio::test]
+async fn a_nodes_goto_adds_to_its_edges() {
+    let node = |_: Notes| async { Command::<Notes>::new().update(Notes::update().log(["a"])).goto("c") };
+    let graph = StateGraph::new().add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
+    let app = graph.add_edge(START, "a").add_edge("a", "b").compile().unwrap();
+    assert_eq!(app.invoke(input()).await.unwrap().state.log, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn questions_are_streamed_as_updates_and_values() {
+    let app = one(&["go?"]);
+    let all = events(app.stream(input()).thread("t").modes([Mode::Updates, Mode::Values]).start()).await;
+    let shown: Vec<_> = all.iter().map(|e| (e["mode"].as_str().unwrap(), e["data"].clone())).collect();
+    let asked = json!([{ "value": "go?" }]);
+    let values = json!({ "log": [], "total": 0, "topic": "t" });
+    let mut asking = values.clone();
+    asking["__interrupt__"] = asked.clone();
+    assert_eq!(shown, [("Values", values), ("Updates", json!({ "__interrupt__": asked })), ("Values", asking)]);
+}
+
+#[tokio::test]
+async fn a_node_beside_a_question_finishes_and_does_not_run_again() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let beside = move |_: Notes| {
+        counter.up();
+        async { Notes::update().log(["beside"]) }
+    };
+    let graph = StateGraph::new().add_node("ask", asks(&["go?"])).add_node("beside", beside);
+    let app = saved(graph.add_edge(START, "ask").add_edge(START, "beside"));
+    let out = app.invoke(input()).thread("t").await.unwrap();
+    assert_eq!((out.interrupts.len(), out.to_json()["log"].clone()), (1, json!(["beside"])));
+    let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get()), (vec!["yes".to_owned(), "beside".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn a_question_without_a_checkpointer_pauses_but_cannot_be_answered() {
+    let app = StateGraph::new().add_node("ask", asks(&["go?"])).add_edge(START, "ask").compile().unwrap();
+    assert_eq!(app.invoke(input()).await.unwrap().interrupts.len(), 1);
+    let error = app.invoke(Resume::value("yes")).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Invalid, "a question can only be answered in a graph with a checkpointer")
+    );
+}
+
+#[tokio::test]
+async fn a_second_saver_with_the_same_storage_answers_too() {
+    let saver = MemorySaver::new();
+    let graph = || {
+        StateGraph::new()
+            .add_node("ask", asks(&["go?"]))
+            .add_edge(START, "ask")
+            .checkpointer(saver.clone())
+            .compile()
+            .unwrap()
+    };
+    graph().invoke(input()).thread("t").await.unwrap();
+    assert_eq!(graph().invoke(Resume::value("yes")).thread("t").await.unwrap().state.log, ["yes"]);
+}

@@ -1,0 +1,230 @@
+//! Threads: looked at, rewound, forked, copied and changed by hand.
+
+use expect_test::expect;
+use serde_json::json;
+use superstep::{ErrorKind, IntoUpdate, ListQuery, START, Source, StateGraph, StateSnapshot, Thread};
+
+use crate::support::{Notes, NotesUpdate, a_b_c, saved, says, trace};
+
+fn input() -> NotesUpdate {
+    Notes::update().topic("t")
+}
+
+async fn finished() -> Thread<Notes> {
+    let app = saved(a_b_c());
+    app.invoke(input()).thread("t").metadata("who", "ada").await.unwrap();
+    app.thread("t")
+}
+
+async fn at(thread: &Thread<Notes>, next: &str) -> StateSnapshot<Notes> {
+    thread.history().await.unwrap().into_iter().find(|s| s.next == [next]).expect("there is such a checkpoint")
+}
+
+fn steps(found: &[StateSnapshot<Notes>]) -> Vec<i64> {
+    found.iter().filter_map(|s| s.step).collect()
+}
+
+#[tokio::test]
+async fn an_unknown_thread_is_empty() {
+    let thread = saved(a_b_c()).thread("nobody");
+    let state = thread.state().await.unwrap();
+    assert!(state.checkpoint.is_none() && state.next.is_empty() && state.tasks.is_empty());
+    assert_eq!((state.values(), thread.history().await.unwrap().len(), thread.name()), (json!({}), 0, "nobody"));
+}
+
+#[tokio::test]
+async fn a_history_is_listed_newest_first_and_as_asked_for() {
+    let thread = finished().await;
+    let list = |query| {
+        let thread = thread.clone();
+        async move { steps(&thread.history_with(query).await.unwrap()) }
+    };
+    let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
+    assert_eq!(list(ListQuery::new()).await, [3, 2, 1, 0, -1]);
+    assert_eq!(list(ListQuery::new().limit(2)).await, [3, 2]);
+    assert_eq!(list(ListQuery::new().limit(0)).await, Vec::<i64>::new());
+    assert_eq!(list(ListQuery::new().before(before_b)).await, [0, -1]);
+    assert_eq!(list(ListQuery::new().source(Source::Input)).await, [-1]);
+    assert_eq!(list(ListQuery::new().step(2)).await, [2]);
+    assert_eq!(list(ListQuery::new().metadata("who", "ada")).await, [3, 2, 1, 0, -1]);
+    assert_eq!(list(ListQuery::new().metadata("who", "bob")).await, Vec::<i64>::new());
+    assert_eq!(list(ListQuery::new().before(before_b).limit(1)).await, [0]);
+    assert_eq!(steps(&thread.at(before_b).history().await.unwrap()), [1]);
+}
+
+#[tokio::test]
+async fn checkpoints_name_their_parents() {
+    let history = finished().await.history().await.unwrap();
+    for pair in history.windows(2) {
+        assert_eq!(pair[0].parent, pair[1].checkpoint);
+    }
+    assert!(history.last().unwrap().parent.is_none());
+}
+
+#[tokio::test]
+async fn a_thread_at_a_checkpoint_shows_it_as_it_was() {
+    let thread = finished().await;
+    let before_b = at(&thread, "b").await;
+    let state = thread.at(before_b.checkpoint.unwrap().id).state().await.unwrap();
+    assert_eq!((state.next.clone(), state.state.log.clone()), (vec!["b".to_owned()], vec!["a".to_owned()]));
+    assert_eq!(state.tasks[0].result(), Some(json!({ "log": ["b"] })));
+}
+
+#[tokio::test]
+async fn an_update_counts_as_if_the_node_had_made_it() {
+    let thread = finished().await;
+    thread.update(Notes::update().log(["by hand"])).as_node("a").await.unwrap();
+    let state = thread.state().await.unwrap();
+    assert_eq!((state.next.clone(), state.source, state.step), (vec!["b".to_owned()], Some(Source::Update), Some(4)));
+    assert_eq!(thread.resume().await.unwrap().state.log, ["a", "b", "c", "by hand", "b", "c"]);
+}
+
+#[tokio::test]
+async fn an_update_without_a_node_is_from_the_node_that_ran_last() {
+    let thread = finished().await;
+    thread.update(Notes::update().log(["by hand"])).await.unwrap();
+    assert!(thread.state().await.unwrap().next.is_empty(), "after `c` there is nothing");
+    let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
+    thread.at(before_b).update(Notes::update().log(["by hand"])).await.unwrap();
+    assert_eq!(thread.state().await.unwrap().next, ["b"], "after `a` there is `b`");
+}
+
+#[tokio::test]
+async fn an_update_that_could_be_from_several_nodes_is_refused() {
+    let graph = StateGraph::new().add_node("x", says("x")).add_node("y", says("y"));
+    let app = saved(graph.add_edge(START, "x").add_edge(START, "y"));
+    app.invoke(input()).thread("t").await.unwrap();
+    let error = app.thread("t").update(input()).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::InvalidUpdate, "it is not clear which node the update is from; say so with `as_node`")
+    );
+}
+
+#[tokio::test]
+async fn an_update_of_a_new_thread_is_from_the_start() {
+    let app = saved(a_b_c());
+    app.update_state("t", Notes::update().log(["first"]), None).await.unwrap();
+    let state = app.get_state("t").await.unwrap();
+    assert_eq!((state.next.clone(), state.source, state.step), (vec!["a".to_owned()], Some(Source::Update), Some(0)));
+    assert_eq!(app.thread("t").resume().await.unwrap().state.log, ["first", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_from_an_older_checkpoint_and_leaves_the_old_ones() {
+    let thread = finished().await;
+    let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
+    let fork = thread.at(before_b).fork(Notes::update().log(["fork"])).await.unwrap();
+    assert_eq!(fork.resume().await.unwrap().state.log, ["a", "fork", "b", "c"]);
+    expect![[r#"
+        -1 input  {"log":[],"total":0} -> __start__
+         0 loop   {"log":[],"topic":"t","total":0} -> a
+         1 loop   {"log":["a"],"topic":"t","total":0} -> b
+         2 loop   {"log":["a","b"],"topic":"t","total":0} -> c
+         3 loop   {"log":["a","b","c"],"topic":"t","total":0} -> 
+         2 update {"log":["a","fork"],"topic":"t","total":0} -> b
+         3 loop   {"log":["a","fork","b"],"topic":"t","total":0} -> c
+         4 loop   {"log":["a","fork","b","c"],"topic":"t","total":0} -> "#]]
+    .assert_eq(&trace(&thread).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_copy_stands_beside_its_checkpoint() {
+    let thread = finished().await;
+    let before_b = at(&thread, "b").await;
+    let copy = thread.at(before_b.checkpoint.clone().unwrap().id).copy().await.unwrap();
+    let state = copy.state().await.unwrap();
+    assert_eq!(
+        (state.source, state.parent.clone(), state.next.clone()),
+        (Some(Source::Fork), before_b.parent.clone(), vec!["b".to_owned()])
+    );
+    assert_eq!(thread.resume().await.unwrap().state.log, ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_copy_may_be_updated_at_once() {
+    let thread = finished().await;
+    let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
+    let updates = vec![(Notes::update().log(["other b"]).into_update(), "b".to_owned())];
+    let copy = thread.at(before_b).copy_with(updates).await.unwrap();
+    assert_eq!(copy.state().await.unwrap().next, ["c"]);
+    assert_eq!(thread.resume().await.unwrap().state.log, ["a", "other b", "c"]);
+}
+
+#[tokio::test]
+async fn nothing_cannot_be_copied() {
+    let error = saved(a_b_c()).thread("nobody").copy().await.err().unwrap();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::InvalidUpdate, "there is no checkpoint to copy")
+    );
+}
+
+#[tokio::test]
+async fn an_input_may_be_put_in_without_running_it() {
+    let thread = saved(a_b_c()).thread("t");
+    thread.update_as_input(input()).await.unwrap();
+    let state = thread.state().await.unwrap();
+    assert_eq!(
+        (state.source, state.step, state.next.clone()),
+        (Some(Source::Input), Some(-1), vec!["__start__".to_owned()])
+    );
+    let out = thread.resume().await.unwrap();
+    assert_eq!((out.state.topic.as_deref(), out.state.log.len()), (Some("t"), 3));
+}
+
+#[tokio::test]
+async fn what_is_left_to_do_may_be_dropped() {
+    let app = saved(a_b_c().interrupt_before(["b"]));
+    app.invoke(input()).thread("t").await.unwrap();
+    app.thread("t").clear_tasks().await.unwrap();
+    let state = app.thread("t").state().await.unwrap();
+    assert_eq!(
+        (state.next.len(), state.state.log.clone(), state.source),
+        (0, vec!["a".to_owned()], Some(Source::Update))
+    );
+}
+
+#[tokio::test]
+async fn several_updates_are_steps_and_those_of_one_list_are_one() {
+    let thread = saved(a_b_c()).thread("t");
+    let by = |node: &str, line: &str| (Notes::update().log([line]).into_update(), Some(node.to_owned()));
+    thread.bulk_update(vec![vec![by("a", "one")], vec![by("b", "two"), by("c", "three")]]).await.unwrap();
+    expect![[r#"
+        0 update {"log":["one"],"total":0} -> b
+        1 update {"log":["one","two","three"],"total":0} -> c"#]]
+    .assert_eq(&trace(&thread).await.unwrap().lines().map(str::trim_start).collect::<Vec<_>>().join("\n"));
+}
+
+#[tokio::test]
+async fn empty_or_unclear_bulk_updates_are_refused() {
+    let thread = saved(a_b_c()).thread("t");
+    for steps in [vec![], vec![vec![]]] {
+        let error = thread.bulk_update(steps).await.unwrap_err();
+        assert_eq!(error.to_string(), "a bulk update needs at least one step, and every step at least one update");
+    }
+    let unclear = || (input().into_update(), None);
+    let error = thread.bulk_update(vec![vec![unclear(), unclear()]]).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::InvalidUpdate, "several updates at once need `as_node` each")
+    );
+    assert!(thread.history().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_gone_and_others_are_not() {
+    let app = saved(a_b_c());
+    app.invoke(input()).thread("x").await.unwrap();
+    app.invoke(input()).thread("y").await.unwrap();
+    app.thread("x").delete().await.unwrap();
+    assert!(app.thread("x").history().await.unwrap().is_empty());
+    assert_eq!(app.thread("y").history().await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn going_on_with_a_finished_thread_gives_its_state() {
+    let thread = finished().await;
+    assert_eq!(thread.resume().await.unwrap().to_json(), json!({ "log": ["a", "b", "c"], "topic": "t", "total": 0 }));
+    assert_eq!(thread.history().await.unwrap().len(), 5);
+}
