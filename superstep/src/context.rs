@@ -3,7 +3,7 @@
 //! A context is made only for nodes that ask for one: the plain path of a step allocates
 //! nothing for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
@@ -54,7 +53,8 @@ pub(crate) struct RunShared {
     pub(crate) durability: Durability,
     pub(crate) checkpointer: Option<Arc<dyn Checkpointer>>,
     pub(crate) sink: Option<Sink>,
-    pub(crate) permits: Option<Arc<Semaphore>>,
+    /// The most tasks of one graph that run at once.
+    pub(crate) max_concurrency: Option<usize>,
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
 }
@@ -124,7 +124,7 @@ impl NullResume {
 /// Which subgraphs have already gone back to before the point that a replay starts from.
 pub(crate) struct ReplayState {
     pub(crate) before: CheckpointId,
-    visited: Mutex<HashMap<String, ()>>,
+    visited: Mutex<HashSet<String>>,
 }
 
 impl ReplayState {
@@ -135,7 +135,7 @@ impl ReplayState {
     /// Whether this is the first visit of a subgraph, told by its namespace without the last task id.
     pub(crate) fn first_visit(&self, namespace: &str) -> bool {
         let stable = namespace.rsplit_once(':').map_or(namespace, |(head, _)| head);
-        lock(&self.visited).insert(stable.to_owned(), ()).is_none()
+        lock(&self.visited).insert(stable.to_owned())
     }
 }
 

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::Durability;
@@ -404,7 +403,7 @@ impl Options {
             durability: self.durability,
             checkpointer,
             sink,
-            permits: self.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            max_concurrency: self.max_concurrency,
             metadata: Arc::new(std::mem::take(&mut self.metadata)),
             seen_messages: Mutex::default(),
         }))

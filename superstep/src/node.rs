@@ -54,6 +54,8 @@ pub struct Call<'a, S: State> {
     pub(crate) plan: &'a Plan<S>,
     pub(crate) node: usize,
     pub(crate) input: &'a TaskInput<S>,
+    /// The fields that have a value; for graphs inside nodes.
+    pub(crate) present: Option<&'a crate::engine::Bits>,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,

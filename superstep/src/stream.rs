@@ -175,7 +175,11 @@ impl<S: State> Stream for EventStream<S> {
         match self.events.poll_recv(cx) {
             Poll::Ready(Some(raw)) => Poll::Ready(Some(Ok(Event::from_raw(raw)))),
             Poll::Ready(None) => Poll::Ready(self.end.take().map(Err)),
-            Poll::Pending if self.run.is_none() => Poll::Ready(self.end.take().map(Err)),
+            // The runtime may hold back what is there: without a run, nothing else will come.
+            Poll::Pending if self.run.is_none() => Poll::Ready(match self.events.try_recv() {
+                Ok(raw) => Some(Ok(Event::from_raw(raw))),
+                Err(_) => self.end.take().map(Err),
+            }),
             Poll::Pending => Poll::Pending,
         }
     }

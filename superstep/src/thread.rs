@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::{Checkpointer, ListQuery, Source};
+use crate::checkpoint::{Checkpointer, ListQuery};
 use crate::engine::{Looking, Revision, Saver, revise, snapshot_of};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
@@ -317,10 +317,7 @@ impl<S: State> IntoFuture for Revise<S> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             if self.as_node.as_deref() == Some(END) {
-                let words = format!(
-                    "`END` makes no updates; use `clear_tasks` to drop what is left to do ({:?})",
-                    Source::Update
-                );
+                let words = "`END` makes no updates; use `clear_tasks` to drop what is left to do";
                 return Err(Error::new(ErrorKind::InvalidUpdate, words));
             }
             let outcome = self.outcome.map_err(|why| Error::new(ErrorKind::InvalidUpdate, why))?;

@@ -44,7 +44,7 @@ impl BinaryOperatorAggregate {
                 Err(_) if overwritten => {}
                 Err(value) => match &mut self.value {
                     Some(current) => {
-                        self.operator.merge(current, value).map_err(|why| InvalidUpdate::refused("", why))?
+                        self.operator.merge(current, value).map_err(|why| InvalidUpdate::refused("", why))?;
                     }
                     none => *none = Some(value),
                 },

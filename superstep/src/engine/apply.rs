@@ -339,9 +339,9 @@ impl<S: State> Step<'_, S> {
         let has_value = self.set_presence(field, change);
         if let Some(journal) = &mut self.live.journal {
             if has_value || self.plan.kind(field) == FieldKind::Custom {
-                journal.dirty(field)
+                journal.dirty(field);
             } else {
-                journal.absent(field)
+                journal.absent(field);
             }
         }
     }
@@ -352,9 +352,9 @@ impl<S: State> Step<'_, S> {
             _ => change == Change::Set,
         };
         if has_value {
-            self.live.present.set(field)
+            self.live.present.set(field);
         } else {
-            self.live.present.unset(field)
+            self.live.present.unset(field);
         }
         has_value
     }

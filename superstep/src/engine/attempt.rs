@@ -121,7 +121,7 @@ pub(crate) struct Finished<S: State> {
 
 impl<S: State> Job<S> {
     pub(crate) async fn run(self) -> Finished<S> {
-        let _permit = match &self.seed.run.permits {
+        let _permit = match &self.seed.permits {
             Some(permits) => permits.clone().acquire_owned().await.ok(),
             None => None,
         };
@@ -143,7 +143,7 @@ impl<S: State> Job<S> {
             let Some(policy) = policy.filter(|p| failures < p.max_attempts) else {
                 return Finished { ix: self.ix, writes, end: End::Failed(error) };
             };
-            let pause = policy.pause(failures) + if policy.jitter { jitter() } else { Duration::ZERO };
+            let pause = policy.pause_with_jitter(failures);
             tracing::info!(node = &*node.name, attempt = failures, ?pause, %error, "the node failed and is run again");
             tokio::time::sleep(pause).await;
             // A subgraph inside goes on from its own checkpoint.
@@ -172,6 +172,7 @@ impl<S: State> Job<S> {
                 plan: &self.plan,
                 node: self.node,
                 input: &self.input,
+                present: Some(&self.seed.present),
                 step: self.seed.step,
                 stop: self.seed.stop,
                 context: &mut make,
@@ -238,11 +239,6 @@ pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<
     writes
 }
 
-fn jitter() -> Duration {
-    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
-    Duration::from_millis(random % 1000)
-}
-
 type NodeResult<S> = Result<Outcome<S>, Crash>;
 
 /// How a node's future can end badly.
@@ -270,7 +266,7 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
 #[error("{0}")]
 struct Panicked(String);
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it panicked".to_owned())
@@ -475,7 +471,7 @@ impl<S: State> Plan<S> {
                 PathFn::Async(path) => {
                     let input = TaskInput::State(state.clone());
                     let mut none = || unreachable!("a path has no context");
-                    let call = Call { plan: self, node, input: &input, step, stop, context: &mut none };
+                    let call = Call { plan: self, node, input: &input, present: None, step, stop, context: &mut none };
                     let future = path(call);
                     future.await.map_err(failed)?
                 }

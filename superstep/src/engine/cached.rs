@@ -21,14 +21,14 @@ impl<S: State> Run<S> {
         };
         let key = match &policy.key {
             Some(key) => key(input).map_err(|e| Error::node_failed(&node.name, e))?,
-            None => self.whole_input_key(node, input)?,
+            None => self.whole_input_key(node, input),
         };
         let key = format!("{:032x}", xxh3_128(&key));
         let namespace = vec!["superstep".to_owned(), self.plan.name.to_string(), node.name.to_string()];
         Ok(Some(CacheKey { namespace, key }))
     }
 
-    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Result<Vec<u8>, Error> {
+    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Vec<u8> {
         let shown = ShownInput::Task {
             input: std::sync::Arc::new(input.clone()),
             present: self.live.present.clone(),
@@ -38,7 +38,7 @@ impl<S: State> Run<S> {
             plan: self.plan.clone(),
             codec: self.graph.codec,
         };
-        Ok(shown.to_json().to_string().into_bytes())
+        shown.to_json().to_string().into_bytes()
     }
 
     /// Gives tasks whose result is known that result.

@@ -4,8 +4,10 @@
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::Poll;
 
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
@@ -16,7 +18,7 @@ use super::writes::{Rest, TaskWrites};
 use crate::cache::CacheKey;
 use crate::checkpoint::{Codec, Durability};
 use crate::context::{Context, lock};
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, ErrorKind};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
@@ -122,6 +124,7 @@ impl<S: State> CallDesk<S> {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "an end has all of these; they are named where it is called")]
     async fn show_end(
         &self,
         cx: &Context,
@@ -177,13 +180,13 @@ impl<S: State> CallDesk<S> {
             return Ok(known.returned().cloned().unwrap_or_default());
         }
         let key = options.cache.is_some().then(|| cache_key(&name, &input));
-        if let (Some(key), Some(cache)) = (&key, &caller.task.run.cache) {
-            if let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten() {
-                let value: Value = crate::state::decode(&bytes)?;
-                self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), true).await;
-                self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), ..Rest::default() })).await?;
-                return Ok(value);
-            }
+        if let (Some(key), Some(cache)) = (&key, &caller.task.run.cache)
+            && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
+        {
+            let value: Value = crate::state::decode(&bytes)?;
+            self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), true).await;
+            self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), ..Rest::default() })).await?;
+            return Ok(value);
         }
         let seed = self.seed.get().expect("the desk got its seed when it was made").clone();
         let cx = seed.context_at(format!("{namespace}:{id}"), &name, id, None, None);
@@ -245,6 +248,18 @@ fn cache_key(name: &str, input: &Value) -> CacheKey {
     CacheKey { namespace: vec!["superstep".to_owned(), "call".to_owned(), name.to_owned()], key }
 }
 
+/// A call whose panic is its error.
+async fn caught(name: &str, mut call: CallFuture) -> Result<Value, BoxError> {
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+        Ok(polled) => polled,
+        Err(panic) => {
+            let words = format!("task `{name}` panicked: {}", super::attempt::panic_text(&*panic));
+            Poll::Ready(Err(Box::new(Error::new(ErrorKind::Panic, words).at(name))))
+        }
+    })
+    .await
+}
+
 /// Runs a call until it succeeds, asks, or has no attempts left.
 async fn attempts(
     options: &CallOptions,
@@ -258,11 +273,11 @@ async fn attempts(
             cx.task.begin_attempt(failures + 1);
         }
         let result = match options.timeout {
-            Some(limit) => match tokio::time::timeout(limit, run()).await {
+            Some(limit) => match tokio::time::timeout(limit, caught(name, run())).await {
                 Ok(result) => result,
                 Err(_) => Err(Box::new(Error::timed_out(name, "run", limit)) as BoxError),
             },
-            None => run().await,
+            None => caught(name, run()).await,
         };
         let error = match result {
             Ok(value) => return Ok(value),
@@ -276,7 +291,7 @@ async fn attempts(
         };
         let policy = options.retry.iter().find(|p| (p.retry_on)(&asked)).filter(|p| failures < p.max_attempts);
         let Some(policy) = policy else { return Err(unwrapped(asked)) };
-        tokio::time::sleep(policy.pause(failures)).await;
+        tokio::time::sleep(policy.pause_with_jitter(failures)).await;
     }
 }
 

@@ -98,7 +98,7 @@ impl<S: State> Run<S> {
             && task.timeout.is_none()
             && self.plan.nodes[task.node].is_plain()
             && self.plan.step_timeout.is_none()
-            && self.shared.permits.is_none()
+            && self.shared.max_concurrency.is_none()
             && task.failure.is_none()
     }
 
@@ -148,6 +148,8 @@ impl<S: State> Run<S> {
         let node = &plan.nodes[node_ix];
         let input = self.take_state_input(node);
         let (step, stop) = (self.step, self.stop);
+        let present = node.run.subgraph.is_some().then(|| self.live.present.clone());
+        let present = present.as_ref();
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.task_id(0);
@@ -155,7 +157,7 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        call_node(plan, Call { plan, node: node_ix, input: &input, step, stop, context: &mut make })
+        call_node(plan, Call { plan, node: node_ix, input: &input, present, step, stop, context: &mut make })
     }
 
     /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.

@@ -88,7 +88,7 @@ pub(crate) async fn snapshot_of<S: State>(
     if looking.live {
         let finished = |t: &Task<S>| t.id.and_then(|id| pending.of(id)).is_some_and(TaskWrites::is_finished);
         next = tasks.iter().filter(|t| !finished(t)).map(|t| plan.nodes[t.node].name.to_string()).collect();
-        apply_finished(plan, &mut live, tasks, &pending)?;
+        apply_finished(plan, &mut live, &tasks, &pending)?;
     }
     let at = |id| CheckpointRef {
         thread: saver.thread.to_string(),
@@ -115,7 +115,7 @@ pub(crate) async fn snapshot_of<S: State>(
 fn apply_finished<S: State>(
     plan: &Plan<S>,
     live: &mut super::live::Live<S>,
-    tasks: Vec<Task<S>>,
+    tasks: &[Task<S>],
     pending: &super::save::Pending<S>,
 ) -> Result<(), Error> {
     let mut done: Vec<(Arc<str>, Applied<S>)> = Vec::new();
@@ -123,7 +123,7 @@ fn apply_finished<S: State>(
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
         let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
         let applied = Applied { woken, ends_step: true, writes: known.output() };
-        done.push((tasks::path_text(plan, &tasks, ix), applied));
+        done.push((tasks::path_text(plan, tasks, ix), applied));
     }
     if !done.is_empty() {
         done.sort_by(|a, b| a.0.cmp(&b.0));

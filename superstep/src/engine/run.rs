@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicU32;
 
 use serde_json::Value;
 use smallvec::SmallVec;
+use tokio::sync::Semaphore;
 
 use super::apply::{Applied, apply};
 use super::attempt::Pulse;
 use super::calls::{CallDesk, CallHost};
-use super::live::{Live, Start};
+use super::live::{Bits, Live, Start};
 use super::save::{Header, Loaded, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
@@ -96,6 +97,9 @@ pub(crate) struct Run<S: State> {
 /// What the tasks of a step share.
 pub(crate) struct StepSeed {
     pub(crate) run: Arc<RunShared>,
+    pub(crate) permits: Option<Arc<Semaphore>>,
+    /// The fields that have a value.
+    pub(crate) present: Bits,
     pub(crate) namespace: String,
     pub(crate) checkpoint: CheckpointId,
     pub(crate) step: i64,
@@ -117,6 +121,8 @@ impl StepSeed {
     pub(super) fn for_calls(&self, calls: Option<Arc<dyn CallHost>>) -> StepSeed {
         StepSeed {
             run: self.run.clone(),
+            permits: None,
+            present: self.present.clone(),
             namespace: self.namespace.clone(),
             checkpoint: self.checkpoint,
             step: self.step,
@@ -255,6 +261,9 @@ impl<S: State> Run<S> {
             if self.is_watched() {
                 self.show_starts().await;
             }
+            if self.graph.debug {
+                self.log_step();
+            }
             match self.execute().await? {
                 Ended::Done => {}
                 other => return Ok(other),
@@ -262,6 +271,18 @@ impl<S: State> Run<S> {
             if self.after_tick().await? {
                 return Ok(Ended::Paused(Vec::new()));
             }
+        }
+    }
+
+    fn log_step(&self) {
+        tracing::info!(graph = &*self.plan.name, step = self.step, tasks = self.tasks.len(), "step");
+        for task in &self.tasks {
+            tracing::info!(
+                graph = &*self.plan.name,
+                step = self.step,
+                node = &*self.plan.nodes[task.node].name,
+                "task"
+            );
         }
     }
 
@@ -822,7 +843,7 @@ impl<S: State> Run<S> {
         self.save_null_record().await?;
         for (id, mut writes) in self.pending.tasks.clone() {
             let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
-            let path = path.map(|ix| tasks::path_text(&self.plan, &self.tasks, ix)).unwrap_or_else(|| "".into());
+            let path = path.map_or_else(|| "".into(), |ix| tasks::path_text(&self.plan, &self.tasks, ix));
             self.save_record(id, &mut writes, path).await?;
         }
         if let Some(desk) = self.desk.clone() {
@@ -898,6 +919,8 @@ impl<S: State> Run<S> {
         self.desk = Some(desk.clone());
         let seed = StepSeed {
             run: self.shared.clone(),
+            permits: self.shared.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            present: self.live.present.clone(),
             namespace: self.config.namespace.clone(),
             checkpoint,
             step: self.step,

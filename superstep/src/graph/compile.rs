@@ -55,7 +55,10 @@ impl<S: State> Clone for CompiledStateGraph<S> {
 impl<S: State> std::fmt::Debug for CompiledStateGraph<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.plan.nodes.iter().map(|n| &*n.name).collect();
-        f.debug_struct("CompiledStateGraph").field("name", &self.plan.name).field("nodes", &names).finish()
+        f.debug_struct("CompiledStateGraph")
+            .field("name", &self.plan.name)
+            .field("nodes", &names)
+            .finish_non_exhaustive()
     }
 }
 
@@ -222,6 +225,11 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
         }
     }
     let fields = S::fields(&graph.schema);
+    check_fields(graph, "private", &graph.settings.hidden, errors);
+    if graph.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
+        let why = "a timeout must be greater than zero".to_owned();
+        errors.push(BuildError::BadOption { place: "the graph".to_owned(), why });
+    }
     let lists = [("input", &graph.settings.input), ("output", &graph.settings.output)];
     for (place, names) in lists.into_iter().filter_map(|(p, n)| Some((p, n.as_ref()?))) {
         check_fields::<S>(graph, place, names, errors);
@@ -247,8 +255,12 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
     for (name, _, options) in &graph.nodes {
         check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
-        if let Some(fields) = &options.fields {
+        for fields in [&options.fields, &options.writes].into_iter().flatten() {
             check_fields(graph, &format!("node `{name}`"), fields, errors);
+        }
+        if options.blocking && (options.timeout.is_some() || graph.defaults.timeout.is_some()) {
+            let why = "work on the blocking pool cannot be stopped, so it can have no timeout".to_owned();
+            errors.push(BuildError::BadOption { place: format!("node `{name}`"), why });
         }
     }
 }

@@ -202,7 +202,9 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
     match call.input {
         TaskInput::State(state) => {
             let reads = call.plan.nodes[call.node].reads.as_deref();
+            let has_value = |f: &usize| call.present.is_none_or(|present| present.has(*f));
             let fields = (0..call.plan.fields().len()).filter(|f| reads.is_none_or(|list| list.contains(f)));
+            let fields = fields.filter(has_value);
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }

@@ -80,8 +80,14 @@ impl RetryPolicy {
         Self { retry_on: Arc::new(retry_on), ..self }
     }
 
-    /// The pause after `failures` failed attempts, without jitter.
-    pub(crate) fn pause(&self, failures: u32) -> Duration {
+    /// The pause after `failures` failed attempts.
+    pub(crate) fn pause_with_jitter(&self, failures: u32) -> Duration {
+        let random =
+            if self.jitter { std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8) % 1000 } else { 0 };
+        self.pause(failures) + Duration::from_millis(random)
+    }
+
+    fn pause(&self, failures: u32) -> Duration {
         let factor = self.backoff_factor.powi(failures as i32 - 1);
         let seconds = self.initial_interval.as_secs_f64() * factor;
         Duration::from_secs_f64(seconds.clamp(0.0, self.max_interval.as_secs_f64()))

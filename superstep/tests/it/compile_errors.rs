@@ -164,27 +164,6 @@ fn a_field_has_one_rule() {
 }
 
 #[test]
-fn limits_must_be_positive() {
-    let with = |options| StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
-    check(
-        with(NodeOptions::new().timeout(Duration::ZERO)),
-        expect!["node `plan`: a timeout must be greater than zero"],
-    );
-    check(
-        with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))),
-        expect!["node `plan`: a retry policy needs at least one attempt"],
-    );
-    check(
-        n().set_node_defaults(NodeDefaults::new().timeout(Duration::ZERO)),
-        expect!["node defaults: a timeout must be greater than zero"],
-    );
-    check(
-        with(NodeOptions::new().cache(CachePolicy::new())),
-        expect!["node `plan`: it has a cache policy but the graph has no cache; give it one with `.cache(..)`"],
-    );
-}
-
-#[test]
 fn a_step_timeout_must_be_positive() {
     check(n().step_timeout(Duration::ZERO), expect!["the graph: a timeout must be greater than zero"]);
 }

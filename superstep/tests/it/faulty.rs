@@ -142,7 +142,7 @@ pub(crate) fn check_audit(audit: &Audit, story: &str) {
         match seen {
             Seen::Saved(task) => drop(saved.insert(task.clone())),
             Seen::Ran(task) => {
-                assert!(!saved.contains(task), "{story}: task {task} ran again after its writes were saved")
+                assert!(!saved.contains(task), "{story}: task {task} ran again after its writes were saved");
             }
         }
     }
