@@ -23,7 +23,8 @@ pub use record::{
 /// Where checkpoints are kept.
 ///
 /// Implementations must give back exactly what they were given, and keep these rules:
-/// a checkpoint inherits the fields it does not hold from its parent; of a task's ordinary
+/// a checkpoint inherits the fields it does not hold from its `base`; the task records that come with
+/// it are added to the pending writes of the base, together with it or not at all; of a task's ordinary
 /// writes the first ones saved stay, while its error, questions and answers are replaced.
 ///
 /// ```

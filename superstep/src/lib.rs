@@ -134,3 +134,11 @@ macro_rules! __schema {
 macro_rules! __schema {
     ($($body:tt)*) => {};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/from-langgraph.md")]
+struct FromLangGraph;

@@ -207,7 +207,7 @@ pub trait Store: Send + Sync + 'static {
         async move { run(self, op).await?.into_items() }
     }
 
-    /// The namespaces that hold an item, sorted.
+    /// The namespaces in use, sorted: those that hold an item and, in memory, those that were asked for one.
     ///
     /// ```
     /// use superstep::{MemoryStore, Namespace, NamespaceQuery, Store, StoreError};

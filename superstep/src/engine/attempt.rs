@@ -33,10 +33,6 @@ impl<T: Send + 'static> AbortOnDrop<T> {
     pub(crate) fn spawn(future: impl Future<Output = T> + Send + 'static) -> Self {
         Self(tokio::spawn(future))
     }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.0.is_finished()
-    }
 }
 
 impl<T> Future for AbortOnDrop<T> {
@@ -196,11 +192,10 @@ impl<S: State> Job<S> {
     async fn route(&self, outcome: Outcome<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
         let node = &self.plan.nodes[self.node];
         let mut writes = with_answers(TaskWrites::default(), context);
-        if let Err(end) = self.plan.take_outcome(self.node, outcome, &mut writes) {
-            return (writes, end);
-        }
-        if node.branches.is_empty() {
-            return (writes, End::Done);
+        match self.plan.take_outcome(self.node, outcome, &mut writes) {
+            Err(end) => return (writes, end),
+            Ok(false) => return (writes, End::Done),
+            Ok(true) => {}
         }
         let state = match local_state(&self.plan, &self.state, &writes.puts) {
             Ok(state) => state,
@@ -259,6 +254,15 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
             Box::pin(async move { Err(Box::new(Panicked(text)) as BoxError) })
         }
     }
+}
+
+/// A future whose panic is its error.
+async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>) -> Result<T, BoxError> {
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(polled) => polled,
+        Err(panic) => Poll::Ready(Err(Box::new(Panicked(panic_text(&*panic))))),
+    })
+    .await
 }
 
 /// A panic, carried as an error.
@@ -415,7 +419,13 @@ fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxErr
 
 impl<S: State> Plan<S> {
     /// Takes over what a node returned: its writes, where it wants to go, and its static edges.
-    pub(crate) fn take_outcome(&self, node: usize, outcome: Outcome<S>, writes: &mut TaskWrites<S>) -> Result<(), End> {
+    /// True if its conditional edges are to be followed.
+    pub(crate) fn take_outcome(
+        &self,
+        node: usize,
+        outcome: Outcome<S>,
+        writes: &mut TaskWrites<S>,
+    ) -> Result<bool, End> {
         if let Some(parent) = outcome.parent {
             return Err(End::Parent(parent));
         }
@@ -428,14 +438,17 @@ impl<S: State> Plan<S> {
         }
         let node = &self.nodes[node];
         match outcome.next {
-            Some(Next::End) => {}
-            Some(Next::Node(name)) => self.go(Goto::Node(name), writes),
+            Some(Next::End) => Ok(false),
+            Some(Next::Node(name)) => {
+                self.go(Goto::Node(name), writes);
+                Ok(false)
+            }
             None | Some(Next::Continue) => {
                 writes.signals.extend(node.edges.iter().map(|c| (*c, 0)));
                 writes.signals.extend(node.joins.iter().copied());
+                Ok(!node.branches.is_empty())
             }
         }
-        Ok(())
     }
 
     fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
@@ -472,8 +485,7 @@ impl<S: State> Plan<S> {
                     let input = TaskInput::State(state.clone());
                     let mut none = || unreachable!("a path has no context");
                     let call = Call { plan: self, node, input: &input, present: None, step, stop, context: &mut none };
-                    let future = path(call);
-                    future.await.map_err(failed)?
+                    caught(path(call)).await.map_err(failed)?
                 }
             };
             self.take_routes(node, branch, routes, writes)?;

@@ -77,8 +77,8 @@ impl<S: State> Run<S> {
         let node = self.tasks[0].node;
         let end = match self.plan.take_outcome(node, outcome, &mut writes) {
             Err(end) => end,
-            Ok(()) if self.plan.nodes[node].branches.is_empty() => End::Done,
-            Ok(()) => {
+            Ok(false) => End::Done,
+            Ok(true) => {
                 let state = super::attempt::local_state(&self.plan, &self.live.state, &writes.puts)?;
                 let plan = self.plan.clone();
                 match plan.follow_branches(node, state, &mut writes, self.step, self.stop).await {
@@ -117,8 +117,8 @@ impl<S: State> Run<S> {
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
             Ok(outcome) => match plan.take_outcome(node_ix, outcome, &mut writes) {
-                Ok(()) if node.branches.is_empty() => End::Done,
-                Ok(()) => match self.branch_ahead(&plan, node_ix, &mut writes) {
+                Ok(false) => End::Done,
+                Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
                     Some(end) => end,
                     None => self.branch_on_copy(node_ix, &mut writes).await,
                 },

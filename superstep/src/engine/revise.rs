@@ -272,10 +272,10 @@ impl<'a, S: State> Reviser<'a, S> {
             outcome.puts.retain(|p| allowed(p));
         }
         let mut writes = TaskWrites::default();
-        if self.plan.take_outcome(node, outcome, &mut writes).is_err() {
+        let Ok(branches) = self.plan.take_outcome(node, outcome, &mut writes) else {
             return Err(Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"));
-        }
-        if !self.plan.nodes[node].branches.is_empty() {
+        };
+        if branches {
             let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
             self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;
         }

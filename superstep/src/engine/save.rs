@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Context as Poller, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -367,28 +367,36 @@ struct SaveQueue {
 }
 
 impl SaveQueue {
-    async fn add(&self, mut save: Save, durability: Durability) -> Result<(), CheckpointError> {
+    async fn add(&self, save: Save, durability: Durability) -> Result<(), CheckpointError> {
         if durability != Durability::Async {
             self.flush().await?;
             return save.await;
         }
-        let before = lock(&self.background).take();
-        if let Some(before) = before {
-            if before.is_finished() {
-                joined(before).await?;
-            } else {
-                *lock(&self.background) = Some(Background::spawn(async move {
-                    joined(before).await?;
-                    save.await
-                }));
-                return Ok(());
+        let mut save = Some(save);
+        std::future::poll_fn(|cx| Poll::Ready(self.add_now(&mut save, cx))).await
+    }
+
+    /// Saves in place what can be saved at once; the rest waits for what is before it. One lock from
+    /// the look to the change: saves of tasks that run side by side must not push each other out.
+    fn add_now(&self, save: &mut Option<Save>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
+        let Some(mut save) = save.take() else { return Ok(()) };
+        let mut background = lock(&self.background);
+        if let Some(mut before) = background.take() {
+            match Pin::new(&mut before).poll(cx) {
+                Poll::Ready(ended) => ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))?,
+                Poll::Pending => {
+                    *background = Some(Background::spawn(async move {
+                        joined(before).await?;
+                        save.await
+                    }));
+                    return Ok(());
+                }
             }
         }
-        let first = std::future::poll_fn(|cx| Poll::Ready(save.as_mut().poll(cx))).await;
-        match first {
+        match save.as_mut().poll(cx) {
             Poll::Ready(result) => result,
             Poll::Pending => {
-                *lock(&self.background) = Some(Background::spawn(save));
+                *background = Some(Background::spawn(save));
                 Ok(())
             }
         }

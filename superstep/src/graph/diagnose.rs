@@ -132,7 +132,8 @@ impl<'a> Map<'a> {
         seen
     }
 
-    /// A path may lead anywhere, or a node may be reached by a send or goto that is not declared: say nothing then.
+    /// A path without a map may lead anywhere: say nothing then. Where commands and sends lead is known by
+    /// `NodeOptions::destinations`.
     fn unreachable(&self, found: &mut Vec<Diagnostic>) {
         if self.open_ended {
             return;

@@ -34,7 +34,7 @@ impl Next {
 /// A node as a type: it has a name, takes the state and gives it back changed.
 ///
 /// Functions are simpler; this form suits nodes that carry data of their own.
-/// The state it returns is merged field by field, as if each field were written.
+/// The state it returns replaces the one it was given.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -96,7 +96,7 @@ pub trait Agent: Send + Sync + 'static {
     async fn run(&self, state: Self::State) -> Result<Self::State, BoxError>;
 }
 
-/// An agent that returns only what changes; the caller or the graph merges it.
+/// An agent that returns only what changes; the caller or the graph merges it: it is a node too.
 ///
 /// ```
 /// use async_trait::async_trait;

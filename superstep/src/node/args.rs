@@ -194,7 +194,7 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
 /// The graph's long-term store.
 ///
 /// ```
-/// use superstep::{AgentState, StoreHandle};
+/// use superstep::{AgentState, Store, StoreHandle};
 /// async fn node(_: AgentState, store: StoreHandle) -> Result<(), superstep::BoxError> {
 ///     store.put(["users", "ada"], "likes", serde_json::json!("tea")).await?;
 ///     Ok(())

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{Agent, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Next, Node, NodeFuture, Outcome};
+use super::{
+    Agent, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Next, Node, NodeFuture, Outcome, PartialAgent,
+};
 use crate::error::BoxError;
 use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, Workflow, WorkflowState};
 
@@ -149,6 +151,22 @@ impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A 
             let agent = agent.clone();
             async move { Ok((agent.run(state).await?, Next::Continue)) }
         })
+    }
+}
+
+/// Tells [`PartialAgent`]s from functions.
+#[doc(hidden)]
+pub struct PartialMarker;
+
+impl<S: State<Schema = ()>, A: PartialAgent<State = S>> IntoNode<S, PartialMarker> for A {
+    #[allow(private_interfaces)]
+    fn into_node(self) -> BoxedNode<S> {
+        let agent = Arc::new(self);
+        let run = move |state: S| {
+            let agent = agent.clone();
+            async move { Ok::<_, BoxError>(agent.run_partial(state).await?.into_update()) }
+        };
+        run.into_node()
     }
 }
 

@@ -270,6 +270,7 @@ impl State for JsonState {
     fn prepare(schema: &JsonFields, write: &mut JsonWrite) {
         let Some(place) = schema.place(&write.field) else { return };
         if schema.specs[place].kind == FieldKind::Messages {
+            texts_to_messages(&mut write.value);
             each_message(&mut write.value, |message| {
                 if message.get("id").is_none_or(Value::is_null) && !message.removes_all() {
                     message.set_id(crate::id::random_uuid());
@@ -487,6 +488,15 @@ fn each_message(value: &mut Value, mut f: impl FnMut(&mut Value)) {
     match value {
         Value::Array(list) => list.iter_mut().filter(|v| v.is_object()).for_each(f),
         value @ Value::Object(_) => f(value),
+        _ => {}
+    }
+}
+
+/// Plain texts become messages before they get their ids.
+fn texts_to_messages(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(texts_to_messages),
+        Value::String(text) => *value = json!({ "type": "human", "content": std::mem::take(text) }),
         _ => {}
     }
 }

@@ -140,13 +140,14 @@ pub enum WorkflowError {
 ///
 /// ```
 /// # use superstep::{StateMutation, Workflow, WorkflowState};
+/// # #[derive(Clone, Default)] struct Count(u8);
 /// # #[derive(Debug, Clone)] struct Never;
-/// # impl StateMutation<u8> for Never { fn apply(self, _: &mut u8) {} }
-/// # impl WorkflowState for u8 {
+/// # impl StateMutation<Count> for Never { fn apply(self, _: &mut Count) {} }
+/// # impl WorkflowState for Count {
 /// #     type Checkpoint = u8; type Mutation = Never;
-/// #     fn snapshot(&self) -> u8 { *self } fn restore(c: u8) -> u8 { c }
+/// #     fn snapshot(&self) -> u8 { self.0 } fn restore(c: u8) -> Self { Count(c) }
 /// # }
-/// assert_eq!(*Workflow(7u8), 7);
+/// assert_eq!(Workflow(Count(7)).0.0, 7);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Workflow<W>(pub W);
@@ -405,14 +406,15 @@ where
 ///
 /// ```
 /// # use superstep::{ParallelNode, StateMutation, WorkflowState};
+/// # #[derive(Clone, Default)] struct Count(u8);
 /// # #[derive(Debug, Clone)] struct Never;
-/// # impl StateMutation<u8> for Never { fn apply(self, _: &mut u8) {} }
-/// # impl WorkflowState for u8 {
+/// # impl StateMutation<Count> for Never { fn apply(self, _: &mut Count) {} }
+/// # impl WorkflowState for Count {
 /// #     type Checkpoint = u8; type Mutation = Never;
-/// #     fn snapshot(&self) -> u8 { *self } fn restore(c: u8) -> u8 { c }
+/// #     fn snapshot(&self) -> u8 { self.0 } fn restore(c: u8) -> Self { Count(c) }
 /// # }
-/// let node = ParallelNode::builder().branch("same", async |n: u8| Ok(n)).build();
-/// # let _: ParallelNode<u8, _> = node;
+/// let node = ParallelNode::builder().branch("same", async |n: Count| Ok(n)).build();
+/// # let _: ParallelNode<Count, _> = node;
 /// ```
 pub struct ParallelNodeBuilder<W, M>(ParallelNode<W, M>);
 

@@ -164,6 +164,33 @@ fn a_field_has_one_rule() {
 }
 
 #[test]
+fn limits_must_be_positive() {
+    let with = |options| StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
+    check(
+        with(NodeOptions::new().timeout(Duration::ZERO)),
+        expect!["node `plan`: a timeout must be greater than zero"],
+    );
+    check(
+        with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))),
+        expect!["node `plan`: a retry policy needs at least one attempt"],
+    );
+    check(
+        n().set_node_defaults(NodeDefaults::new().timeout(Duration::ZERO)),
+        expect!["node defaults: a timeout must be greater than zero"],
+    );
+}
+
+/// A subgraph uses the cache of the graph around it, so only a run can tell that there is none.
+#[tokio::test]
+async fn a_cache_policy_without_a_cache_fails_the_run() {
+    let options = NodeOptions::new().cache(CachePolicy::by(|s: &Notes| s.total));
+    let graph = StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
+    let error = graph.compile().unwrap().invoke(Notes::update().topic("t")).await.unwrap_err();
+    expect!["node `plan` has a cache policy, but the graph has no cache; give it one with `.cache(..)`"]
+        .assert_eq(&error.to_string());
+}
+
+#[test]
 fn a_step_timeout_must_be_positive() {
     check(n().step_timeout(Duration::ZERO), expect!["the graph: a timeout must be greater than zero"]);
 }

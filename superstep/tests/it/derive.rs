@@ -125,12 +125,12 @@ fn setters_and_literals_make_updates() -> Result<(), InvalidUpdate> {
 
 #[test]
 fn names_and_kinds() {
+    use FieldKind::*;
     let fields = Chat::fields(&());
     assert_eq!(fields[15].name(), "all-jobs");
     assert_eq!(Chat::ALL_JOBS.name(), "all-jobs");
     assert_eq!(Chat::TYPE.name(), "type");
     assert_eq!(fields[17].name(), "type");
-    use FieldKind::*;
     let kinds: Vec<_> = fields.iter().map(superstep::FieldSpec::kind).collect();
     assert_eq!(
         kinds,

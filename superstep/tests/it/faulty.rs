@@ -92,7 +92,13 @@ impl Faulty {
 #[async_trait]
 impl Checkpointer for Faulty {
     async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        self.serve(self.inner.put(thread, namespace, checkpoint)).await
+        let saves = async {
+            let finished: Vec<String> = checkpoint.writes.iter().map(|task| task.task.to_string()).collect();
+            self.inner.put(thread, namespace, checkpoint).await?;
+            finished.into_iter().for_each(|id| note(&self.audit, Seen::Saved(id)));
+            Ok(())
+        };
+        self.serve(saves).await
     }
 
     async fn put_writes(

@@ -103,10 +103,11 @@ fn mistakes_in_channels_are_reported() {
     assert!(matches!(twice.build().unwrap_err().errors(), [BuildError::DuplicateNode { .. }]));
 }
 
-#[test]
-fn a_cache_policy_without_a_cache_is_a_mistake_of_subscribers_too() {
+#[tokio::test]
+async fn a_cache_policy_without_a_cache_fails_the_run_of_subscribers_too() {
     let node = NodeBuilder::new().subscribe_only("in").add_cache_policy(CachePolicy::new());
-    assert!(one_node(node).build().is_err());
+    let error = one_node(node).build().unwrap().invoke(json!({ "in": 1 })).await.unwrap_err();
+    assert!(error.to_string().contains("has no cache"), "{error}");
 }
 
 // ---- mutations ----
