@@ -45,7 +45,7 @@ macro_rules! wide {
 
             fn ticking(writers: Vec<&'static str>) -> StateGraph<Self> {
                 StateGraph::<Self>::new()
-                    .add_node("tick", |s: Arc<Self>| async move { Self::update().step(s.step + 1) })
+                    .add_node("tick", |s: Arc<Self>| async move { superstep::Update::new().set(Self::STEP, s.step + 1) })
                     .add_edge(START, "tick")
                     .add_conditional_edges("tick", move |s: &Self| {
                         if s.step <= ROUNDS { writers.clone() } else { vec![END] }
@@ -68,7 +68,7 @@ macro_rules! wide {
                 move || {
                     let app = app.clone();
                     Box::pin(async move {
-                        let out = app.invoke(Self::default()).await.unwrap();
+                        let out = app.invoke(superstep::Update::new().set(Self::STEP, 0)).await.unwrap();
                         assert_eq!(out.f0, ROUNDS);
                     })
                 }

@@ -92,6 +92,8 @@ pub(crate) struct Run<S: State> {
     pub(super) previous_value: Option<Value>,
     /// What the step's only task wrote, to be saved with the checkpoint.
     pub(super) unsaved: Vec<TaskRecord>,
+    /// The shown fields, as a set.
+    output: Bits,
 }
 
 /// What the tasks of a step share.
@@ -196,6 +198,8 @@ impl<S: State> Run<S> {
         saver: Option<Saver<S>>,
     ) -> Self {
         let plan = graph.plan.clone();
+        let mut output = Bits::default();
+        config.output.list().iter().for_each(|f| output.set(*f));
         Self {
             live: Live::empty(&plan),
             plan,
@@ -219,6 +223,7 @@ impl<S: State> Run<S> {
             desk: None,
             previous_value: None,
             unsaved: Vec::new(),
+            output,
         }
     }
 
@@ -726,15 +731,14 @@ impl<S: State> Run<S> {
 
     /// Whether a task wrote a shown field.
     pub(super) fn wrote_output(&self) -> bool {
-        let output = self.config.output.list();
-        let shown = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| output.contains(&f));
+        let shown = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| self.output.has(f));
         self.early.as_ref().is_some_and(|e| self.touches_output(e))
             || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
     }
 
     pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
         let controls = self.plan.control.len();
-        updated.iter().any(|c| *c >= controls && self.config.output.list().contains(&(c - controls)))
+        updated.iter().any(|c| *c >= controls && self.output.has(c - controls))
     }
 
     /// Applies the writes of all tasks, in the order of their paths.
