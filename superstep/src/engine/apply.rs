@@ -266,9 +266,12 @@ impl<S: State> Step<'_, S> {
     }
 
     fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
-        for channel in std::mem::take(&mut self.live.open) {
+        let mut kept = 0;
+        for place in 0..self.live.open.len() {
+            let channel = self.live.open[place];
             if self.live.versions[channel] == self.version && self.updated.contains(&channel) {
-                self.live.open.push(channel);
+                self.live.open[kept] = channel;
+                kept += 1;
             } else {
                 self.live.signals[channel].set = false;
                 self.bump(channel);
@@ -277,6 +280,7 @@ impl<S: State> Step<'_, S> {
                 }
             }
         }
+        self.live.open.truncate(kept);
         for field in &self.plan.transient {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {

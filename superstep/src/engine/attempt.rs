@@ -514,23 +514,10 @@ impl<S: State> Plan<S> {
         writes: &mut TaskWrites<S>,
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
-        let mut mapped = Routes::new();
-        for route in routes {
-            mapped.push(match (route, &branch.map) {
-                (Goto::Node(label), Some(map)) => match map.iter().find(|(l, _)| *l == *label) {
-                    Some((_, target)) => Goto::from(target.clone()),
-                    None => {
-                        let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
-                        let words = format!(
-                            "the conditional edge `{}` of `{from}` returned `{label}`, which its map does not have; it has {known:?}",
-                            branch.name
-                        );
-                        return Err(Error::invalid(words).at(from));
-                    }
-                },
-                (route, _) => route,
-            });
-        }
+        let mapped = match &branch.map {
+            None => routes,
+            Some(map) => mapped_routes(from, &branch.name, map, routes)?,
+        };
         for route in &mapped {
             match route {
                 Goto::Node(name) if name == START => {
@@ -546,6 +533,24 @@ impl<S: State> Plan<S> {
         mapped.into_iter().for_each(|route| self.go(route, writes));
         Ok(())
     }
+}
+
+/// Where the labels that a path returned lead.
+fn mapped_routes(from: &str, branch: &str, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
+    let mapped = routes.into_iter().map(|route| match route {
+        Goto::Node(label) => match map.iter().find(|(l, _)| *l == *label) {
+            Some((_, target)) => Ok(Goto::from(target.clone())),
+            None => {
+                let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
+                let words = format!(
+                    "the conditional edge `{branch}` of `{from}` returned `{label}`, which its map does not have; it has {known:?}"
+                );
+                Err(Error::invalid(words).at(from))
+            }
+        },
+        send => Ok(send),
+    });
+    mapped.collect()
 }
 
 /// A task of the step as a job of its own.

@@ -743,7 +743,8 @@ impl<S: State> Run<S> {
 
     /// Applies the writes of all tasks, in the order of their paths.
     pub(super) fn apply_tasks(&mut self) -> Result<Vec<usize>, Error> {
-        let early = self.early.take();
+        // The list of the step before is used again.
+        let early = self.early.take().or_else(|| self.live.updated.take().map(cleared));
         if let [task] = self.tasks.as_mut_slice() {
             let woken = (task.path == TaskPath::Pull).then_some(task.node);
             let batch =
@@ -967,6 +968,11 @@ impl<S: State> Run<S> {
     pub(super) fn note_message_ids(&self) {
         lock(&self.shared.seen_messages).extend(self.live.state.message_ids());
     }
+}
+
+fn cleared(mut list: Vec<usize>) -> Vec<usize> {
+    list.clear();
+    list
 }
 
 enum Tick {
