@@ -12,6 +12,7 @@ mod faulty;
 mod forms;
 mod functions;
 mod graph_settings;
+mod parallel_saves;
 mod questions;
 mod recovery;
 mod retry;
