@@ -427,7 +427,7 @@ impl<S: State> Plan<S> {
         writes: &mut TaskWrites<S>,
     ) -> Result<bool, End> {
         if let Some(parent) = outcome.parent {
-            return Err(End::Parent(parent));
+            return Err(End::Parent(*parent));
         }
         writes.puts = outcome.puts;
         for put in &mut writes.puts {

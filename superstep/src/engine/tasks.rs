@@ -62,7 +62,7 @@ pub(crate) fn add_next_tasks<S: State>(
         match plan.node(&send.node) {
             Some(node) if !plan.nodes[node].hidden => {
                 let mut task = Task::new(node, TaskPath::Push(ix), Some(TaskInput::Sent(send.payload.clone())));
-                task.timeout = send.timeout;
+                task.timeout = send.timeout.as_deref().copied();
                 tasks.push(task);
             }
             _ => tracing::warn!(node = &*send.node, "a send to an unknown node is passed over"),

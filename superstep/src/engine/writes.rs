@@ -295,7 +295,7 @@ type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Op
 pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Bytes, String> {
     let payload = tracked_payload(plan, &send.payload)?;
     let ms = |d: Option<std::time::Duration>| d.map(|d| d.as_millis() as u64);
-    let timeout = send.timeout.map(|t| (ms(t.run), ms(t.idle), t.heartbeat_only));
+    let timeout = send.timeout.as_ref().map(|t| (ms(t.run), ms(t.idle), t.heartbeat_only));
     let saved: SavedSend<'_> = (send.node.as_ref().into(), serde_bytes::Bytes2(payload), timeout);
     encode(&saved).map_err(|e| e.to_string())
 }
@@ -317,7 +317,7 @@ pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
     let ms = |v: Option<u64>| v.map(std::time::Duration::from_millis);
     let timeout =
         timeout.map(|(run, idle, heartbeat_only)| TimeoutPolicy { run: ms(run), idle: ms(idle), heartbeat_only });
-    Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout })
+    Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout: timeout.map(Box::new) })
 }
 
 /// Bytes as msgpack's own kind of bytes.

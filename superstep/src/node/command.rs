@@ -25,7 +25,8 @@ use crate::state::{CodecError, IntoUpdate, State, Update, decode, encode};
 pub struct Send {
     pub(crate) node: Cow<'static, str>,
     pub(crate) payload: Payload,
-    pub(crate) timeout: Option<TimeoutPolicy>,
+    /// Boxed, because few have one and every step moves places to go to.
+    pub(crate) timeout: Option<Box<TimeoutPolicy>>,
 }
 
 impl Send {
@@ -39,7 +40,7 @@ impl Send {
 
     /// Overrides the node's timeout for this task.
     pub fn timeout(mut self, timeout: impl Into<TimeoutPolicy>) -> Self {
-        self.timeout = Some(timeout.into());
+        self.timeout = Some(Box::new(timeout.into()));
         self
     }
 
@@ -69,7 +70,7 @@ pub struct Payload(Carried);
 #[derive(Clone)]
 enum Carried {
     Value(Arc<dyn PayloadValue>),
-    Saved(Bytes),
+    Saved(Box<Bytes>),
 }
 
 trait PayloadValue: Any + std::marker::Send + Sync {
@@ -92,7 +93,7 @@ impl Payload {
     }
 
     pub(crate) fn saved(bytes: Bytes) -> Self {
-        Self(Carried::Saved(bytes))
+        Self(Carried::Saved(Box::new(bytes)))
     }
 
     pub(crate) fn peek<T: 'static>(&self) -> Option<&T> {
@@ -124,7 +125,7 @@ impl Payload {
     pub(crate) fn encoded(&self) -> Result<Bytes, CodecError> {
         match &self.0 {
             Carried::Value(value) => value.encoded(),
-            Carried::Saved(bytes) => Ok(bytes.clone()),
+            Carried::Saved(bytes) => Ok(Bytes::clone(bytes)),
         }
     }
 }
@@ -188,7 +189,7 @@ pub struct Command<S: State> {
     pub(crate) update: Update<S>,
     pub(crate) goto: SmallVec<[Goto; 1]>,
     pub(crate) resume: Option<Resume>,
-    pub(crate) parent: Option<ParentCommand>,
+    pub(crate) parent: Option<Box<ParentCommand>>,
 }
 
 /// A command for the graph around this one.
@@ -233,7 +234,7 @@ impl<S: State> Command<S> {
     /// What else this node returns is dropped; the static edges of the subgraph's node run too.
     pub fn to_parent<P: State>(update: impl IntoUpdate<P>, goto: impl IntoIterator<Item = Goto>) -> Self {
         let parent = ParentCommand { update: Some(Box::new(update.into_update())), goto: goto.into_iter().collect() };
-        Self { parent: Some(parent), ..Self::new() }
+        Self { parent: Some(Box::new(parent)), ..Self::new() }
     }
 }
 

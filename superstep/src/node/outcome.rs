@@ -14,7 +14,7 @@ pub struct Outcome<S: State> {
     pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
     pub(crate) goto: SmallVec<[Goto; 1]>,
     pub(crate) next: Option<Next>,
-    pub(crate) parent: Option<ParentCommand>,
+    pub(crate) parent: Option<Box<ParentCommand>>,
 }
 
 /// An [`Outcome`], or the node's error.
