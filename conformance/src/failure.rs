@@ -137,7 +137,6 @@ fn kind_name(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::RecursionLimit => "recursion_limit",
         ErrorKind::EmptyInput => "empty_input",
-        ErrorKind::EmptyChannel => "empty_channel",
         ErrorKind::InvalidUpdate => "invalid_update",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Invalid => "invalid",

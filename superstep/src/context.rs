@@ -222,8 +222,9 @@ impl Context {
     pub async fn emit(&self, value: impl Serialize) {
         self.task.touch();
         let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_custom()) else { return };
-        if let Ok(value) = serde_json::to_value(value) {
-            sink.custom(self.task.graph_namespace(), value).await;
+        match serde_json::to_value(value) {
+            Ok(value) => sink.custom(self.task.graph_namespace(), value).await,
+            Err(error) => tracing::warn!(node = &*self.task.node, %error, "an event cannot be encoded and is not sent"),
         }
     }
 
@@ -284,7 +285,7 @@ impl Context {
         self.task.run.thread.as_deref()
     }
 
-    /// Names the run.
+    /// Names the run, if the caller gave it a name; empty otherwise.
     pub fn run_id(&self) -> &str {
         &self.task.run.run_id
     }

@@ -277,8 +277,6 @@ pub enum ErrorKind {
     RecursionLimit,
     /// There was nothing to start with: no input, and no saved work to go on with.
     EmptyInput,
-    /// A field was read that was never written.
-    EmptyChannel,
     /// A node returned something that its graph cannot take.
     InvalidUpdate,
     /// A node took too long.

@@ -179,7 +179,7 @@ impl<S: State> Job<S> {
         let result = if node.blocking {
             on_blocking_pool(future.future, &self.seed.run.cancel).await
         } else {
-            in_time(future, self.timeout, pulse, &node.name).await
+            in_time(future, self.timeout, pulse).await
         };
         let ended = settle(result, context.as_ref(), &node.name);
         match ended {
@@ -308,7 +308,6 @@ async fn in_time<S: State>(
     future: Watched<'_, S>,
     timeout: Option<TimeoutPolicy>,
     pulse: Option<&Arc<Pulse>>,
-    _node: &str,
 ) -> NodeResult<S> {
     let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
     let mut future = std::pin::pin!(future);

@@ -76,7 +76,7 @@ pub(crate) fn diagnose<S: State>(graph: &StateGraph<S>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     map.unreachable(&mut found);
     map.may_run_twice(graph, &mut found);
-    same_field(graph, &map, &mut found);
+    same_field(graph, &mut found);
     goto_beside_edges(graph, &mut found);
     found
 }
@@ -187,7 +187,7 @@ impl<'a> Map<'a> {
     }
 }
 
-fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Diagnostic>) {
+fn same_field<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
     let steps = Map::steps(graph);
     let last_value =
         |f: &str| S::fields(&graph.schema).iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
@@ -201,7 +201,6 @@ fn same_field<S: State>(graph: &StateGraph<S>, map: &Map<'_>, found: &mut Vec<Di
         (Some(x), Some(y)) => x.intersection(y).next().is_some(),
         _ => false,
     };
-    let _ = map;
     for (field, names) in writers {
         let clash: Vec<String> =
             names.iter().filter(|a| names.iter().any(|b| *a != b && together(a, b))).map(|n| (*n).to_owned()).collect();

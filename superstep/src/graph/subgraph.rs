@@ -17,7 +17,7 @@ use crate::graph_output::Output;
 use crate::invoke::IntoInput;
 use crate::node::{BoxedNode, Call, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, TaskInput, Why};
 use crate::snapshot::AnySnapshot;
-use crate::state::{IntoUpdate, Persist, Put, State, Update};
+use crate::state::{IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
 
 type Looked = (Option<Arc<dyn AnySnapshot>>, Arc<dyn Any + Send + Sync>);
@@ -208,14 +208,11 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }
-        TaskInput::Sent(payload) => match payload.peek::<Update<S>>() {
-            Some(update) => Ok(RunInput::Writes(update.puts.clone())),
-            None => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
-                let node = &call.plan.nodes[call.node].name;
-                format!("the graph in node `{node}` cannot run on what it was sent; send it an update of its state")
-                    .into()
-            }),
-        },
+        TaskInput::Sent(payload) => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
+            let node = &call.plan.nodes[call.node].name;
+            format!("the graph in node `{node}` cannot run on what it was sent; send to a node that calls it with `cx.invoke`")
+                .into()
+        }),
     }
 }
 
@@ -295,15 +292,10 @@ where
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
                 TaskInput::State(state) => Ok(input(state).into_update().puts),
-                TaskInput::Sent(payload) => {
-                    let sent = payload.peek::<Update<C>>().map(|u| u.puts.clone());
-                    sent.ok_or_else(|| {
-                        Error::new(
-                            ErrorKind::Invalid,
-                            "a mapped graph was sent something that is no update of its state",
-                        )
-                    })
-                }
+                TaskInput::Sent(_) => Err(Error::new(
+                    ErrorKind::Invalid,
+                    "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
+                )),
             };
             let (graph, output, cx) = (inner.clone(), output.clone(), (call.context)());
             Box::pin(async move {

@@ -253,7 +253,7 @@ impl FromContext for StreamWriter {
 pub struct RunConfig {
     /// The thread.
     pub thread: Option<String>,
-    /// Names the run.
+    /// Names the run, if the caller gave it a name; empty otherwise.
     pub run_id: String,
     /// The most steps it may take.
     pub recursion_limit: usize,

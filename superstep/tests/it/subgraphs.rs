@@ -91,7 +91,7 @@ async fn a_stateless_subgraph_runs_again_from_its_start() {
     let runs = Count::default();
     let app = inside(asking(&runs).stateless().compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
     app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
-    let _ = app.invoke(Resume::value("this")).thread("t").await;
+    app.invoke(Resume::value("this")).thread("t").await.unwrap();
     assert_eq!(runs.get(), 2);
 }
 
