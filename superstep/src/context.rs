@@ -156,6 +156,12 @@ impl TaskContext {
         answers.calls = 0;
     }
 
+    /// Whether it has neither asked nor answered, and no command came out of a graph inside.
+    pub(crate) fn is_untroubled(&self) -> bool {
+        let answers = lock(&self.answers);
+        answers.open.is_none() && answers.parent.is_none() && answers.used.is_none() && !answers.bad_answer
+    }
+
     pub(crate) fn touch(&self) {
         if let Some(pulse) = &self.pulse {
             pulse.sign_of_life();

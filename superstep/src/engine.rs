@@ -5,16 +5,20 @@
 
 mod apply;
 mod attempt;
+mod begin;
 mod cached;
 mod calls;
 mod control;
 mod emit;
 mod execute;
+mod glide;
 mod inspect;
 mod live;
 mod revise;
 mod run;
 mod save;
+mod saving;
+mod seed;
 mod tasks;
 mod writes;
 

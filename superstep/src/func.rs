@@ -314,7 +314,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
         options.timeout = self.timeout.map(Into::into);
         let mut node = node_plan(&self.name, boxed, options, &());
-        node.triggers = vec![0];
+        node.triggers.push(0);
         node.returns = true;
         let mut names = NameTable::default();
         names.insert(self.name.as_str().into(), 0);

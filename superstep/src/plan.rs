@@ -8,8 +8,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
+use smallvec::SmallVec;
 
-use crate::graph::Path;
+use crate::graph::{Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
 
@@ -33,9 +34,8 @@ pub(crate) struct Plan<S: State> {
     pub(crate) field_names: Vec<Arc<str>>,
     pub(crate) control_names: Vec<Arc<str>>,
     /// For every channel, control and field, the nodes that it triggers.
-    pub(crate) triggered: Vec<Vec<usize>>,
-    /// Where each node's triggers start in the table of seen versions.
-    pub(crate) seen_at: Vec<usize>,
+    pub(crate) triggered: Vec<Numbers>,
+    /// The length of the table of seen versions.
     pub(crate) seen_len: usize,
     /// Fields that a step without a write empties.
     pub(crate) transient: Vec<usize>,
@@ -93,21 +93,32 @@ pub(crate) enum StopAt {
     Everywhere,
 }
 
+/// Numbers of nodes or channels: mostly one.
+pub(crate) type Numbers = SmallVec<[usize; 1]>;
+
+/// What every step needs comes first, side by side: a long chain runs through the memory of its nodes.
+#[repr(C)]
 pub(crate) struct NodePlan<S: State> {
-    pub(crate) name: Arc<str>,
     pub(crate) run: BoxedNode<S>,
+    pub(crate) name: Arc<str>,
+    pub(crate) triggers: Numbers,
+    /// Where the node's triggers start in the table of seen versions.
+    pub(crate) seen_at: usize,
     /// The start node: it runs, but nobody sees it.
     pub(crate) hidden: bool,
-    pub(crate) triggers: Vec<usize>,
+    /// The engine may run it without retry, timeout, cache or handler around it.
+    pub(crate) plain: bool,
+    /// Its conditional edges are plain functions.
+    pub(crate) quick_branches: bool,
+    pub(crate) edges: Numbers,
+    pub(crate) branches: Vec<BranchPlan<S>>,
+    pub(crate) joins: Vec<(usize, usize)>,
     /// Where the node's tasks stand in the order in which writes are applied.
     pub(crate) path: Arc<str>,
     /// The triggers' names in order, part of the ids of the node's tasks.
     pub(crate) trigger_names: Vec<String>,
     /// The node's place in the order of names.
     pub(crate) rank: usize,
-    pub(crate) edges: Vec<usize>,
-    pub(crate) joins: Vec<(usize, usize)>,
-    pub(crate) branches: Vec<BranchPlan<S>>,
     pub(crate) reads: Option<Arc<[usize]>>,
     pub(crate) retry: Arc<[RetryPolicy]>,
     pub(crate) timeout: Option<TimeoutPolicy>,
@@ -123,13 +134,21 @@ pub(crate) struct NodePlan<S: State> {
 }
 
 impl<S: State> NodePlan<S> {
-    /// Whether the engine may run it without retry, timeout or handler around it.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.retry.is_empty()
+    /// Whether a step of this node alone can be run in one go if the node does not wait.
+    #[inline]
+    pub(crate) fn glides(&self) -> bool {
+        self.plain && self.quick_branches && !self.hidden
+    }
+
+    /// Notes what the rest comes to, once it is known.
+    pub(crate) fn settle(&mut self, seen_at: usize) {
+        self.seen_at = seen_at;
+        self.plain = self.retry.is_empty()
             && self.timeout.is_none()
             && self.handler.is_none()
             && !self.blocking
-            && self.cache.is_none()
+            && self.cache.is_none();
+        self.quick_branches = self.branches.iter().all(|b| matches!(b.path.run, PathFn::Sync(_)));
     }
 }
 
@@ -172,6 +191,11 @@ impl<S: State> Plan<S> {
 
     pub(crate) fn kind(&self, field: usize) -> FieldKind {
         self.fields()[field].kind
+    }
+
+    /// Whether fields change by writes alone.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.custom.is_empty() && self.transient.is_empty()
     }
 
     /// The number of a field among all channels.

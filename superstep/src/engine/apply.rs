@@ -42,21 +42,33 @@ pub(crate) fn apply<S: State>(
     early: Option<Vec<usize>>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     let ends = batch.iter().any(|a| a.ends_step);
-    let version = live.max_version + 1;
-    if early.as_ref().is_some_and(|e| !e.is_empty()) {
-        live.max_version = version;
-    }
-    let mut step = Step { version, updated: early.unwrap_or_default(), plan, live, ends };
-    step.note_seen(&batch);
-    step.consume(&batch);
+    let mut step = Step::new(plan, live, early.unwrap_or_default(), ends);
+    batch.iter().filter_map(|a| a.woken).for_each(|node| step.note_seen(node));
+    batch.iter().filter_map(|a| a.woken).for_each(|node| step.consume(node));
     step.write(start, batch)?;
-    if ends {
-        step.end_unwritten()?;
-        if step.is_last() {
-            step.finish();
-        }
+    step.end()
+}
+
+/// The same for the only task of a step, whose writes are taken out of `writes`.
+pub(crate) fn apply_one<S: State>(
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    woken: Option<usize>,
+    writes: &mut TaskWrites<S>,
+    early: Vec<usize>,
+) -> Result<Vec<usize>, InvalidUpdate> {
+    let mut step = Step::new(plan, live, early, true);
+    if let Some(node) = woken {
+        step.note_seen(node);
+        step.consume(node);
     }
-    Ok(step.updated)
+    for (channel, member) in &writes.signals {
+        step.signal(*channel, *member);
+    }
+    let (sends, encoded) = writes.take_rest().map(|r| (r.sends, r.encoded)).unwrap_or_default();
+    step.send(sends);
+    step.put_all(&mut writes.puts, encoded)?;
+    step.end()
 }
 
 /// Writes with their fields and, if they were saved, their bytes.
@@ -108,13 +120,30 @@ struct Step<'a, S: State> {
     ends: bool,
 }
 
-impl<S: State> Step<'_, S> {
-    fn note_seen(&mut self, batch: &[Applied<S>]) {
-        for node in batch.iter().filter_map(|a| a.woken) {
-            let at = self.plan.seen_at[node];
-            for (i, channel) in self.plan.nodes[node].triggers.iter().enumerate() {
-                self.live.seen[at + i] = self.live.versions[*channel];
+impl<'a, S: State> Step<'a, S> {
+    fn new(plan: &'a Plan<S>, live: &'a mut Live<S>, early: Vec<usize>, ends: bool) -> Self {
+        let version = live.max_version + 1;
+        if !early.is_empty() {
+            live.max_version = version;
+        }
+        Self { version, updated: early, plan, live, ends }
+    }
+
+    /// What follows when everything is written.
+    fn end(mut self) -> Result<Vec<usize>, InvalidUpdate> {
+        if self.ends {
+            self.end_unwritten()?;
+            if self.is_last() {
+                self.finish();
             }
+        }
+        Ok(self.updated)
+    }
+
+    fn note_seen(&mut self, node: usize) {
+        let node = &self.plan.nodes[node];
+        for (seen, channel) in self.live.seen[node.seen_at..].iter_mut().zip(&node.triggers) {
+            *seen = self.live.versions[*channel];
         }
     }
 
@@ -132,33 +161,27 @@ impl<S: State> Step<'_, S> {
     }
 
     /// Closes joins and deferred triggers whose nodes have run.
-    fn consume(&mut self, batch: &[Applied<S>]) {
-        for node in batch.iter().filter_map(|a| a.woken) {
-            for channel in &self.plan.nodes[node].triggers {
-                let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
-                    Some(
-                        kind @ (ControlKind::Join { .. }
-                        | ControlKind::JoinDeferred { .. }
-                        | ControlKind::BranchDeferred),
-                    ) => {
-                        let signal = &mut self.live.signals[*channel];
-                        let open = signal.available(kind);
-                        if open {
-                            *signal = super::live::Signal::default();
-                        }
-                        open
+    fn consume(&mut self, node: usize) {
+        for channel in &self.plan.nodes[node].triggers {
+            let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
+                Some(ControlKind::Start | ControlKind::Branch) => false,
+                Some(kind) => {
+                    let signal = &mut self.live.signals[*channel];
+                    let open = signal.available(kind);
+                    if open {
+                        *signal = super::live::Signal::default();
                     }
-                    Some(_) => false,
-                    None => {
-                        let field = channel - self.plan.control.len();
-                        let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
-                        self.note_presence(field, change);
-                        change.happened()
-                    }
-                };
-                if closed {
-                    self.bump(*channel);
+                    open
                 }
+                None => {
+                    let field = channel - self.plan.control.len();
+                    let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
+                    self.note_presence(field, change);
+                    change.happened()
+                }
+            };
+            if closed {
+                self.bump(*channel);
             }
         }
     }
@@ -181,14 +204,38 @@ impl<S: State> Step<'_, S> {
             }
             for put in writes.puts {
                 let bytes = encoded.next();
-                match S::field_of(&self.plan.schema, &put.write) {
-                    Some(field) if !self.plan.kind(field).is_managed() => puts.push((field, put, bytes)),
-                    Some(_) => {}
-                    None => tracing::warn!("a write to a field that the state does not have is passed over"),
-                }
+                puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
             }
         }
         self.send(sends);
+        self.put(puts)
+    }
+
+    /// The field that a put is for, if it may be written.
+    fn field_of(&self, put: &Put<S::Write>) -> Option<usize> {
+        let field = S::field_of(&self.plan.schema, &put.write);
+        if field.is_none() {
+            tracing::warn!("a write to a field that the state does not have is passed over");
+        }
+        field.filter(|f| !self.plan.kind(*f).is_managed())
+    }
+
+    /// The puts of one task.
+    fn put_all(&mut self, list: &mut SmallVec<[Put<S::Write>; 1]>, encoded: Vec<Bytes>) -> Result<(), InvalidUpdate> {
+        let mut encoded = encoded.into_iter();
+        if list.len() <= 1 {
+            let Some(put) = list.pop() else { return Ok(()) };
+            let Some(field) = self.field_of(&put) else { return Ok(()) };
+            let saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &put, encoded.next());
+            let change = self.update(field, &mut std::iter::once(put))?;
+            self.note_put(field, change, saved);
+            return Ok(());
+        }
+        let mut puts = Puts::<S>::new();
+        for put in list.drain(..) {
+            let bytes = encoded.next();
+            puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
+        }
         self.put(puts)
     }
 
@@ -245,24 +292,36 @@ impl<S: State> Step<'_, S> {
                 saved.add(&put, bytes);
                 Some(put)
             }));
-            let mut unused = Scratch::default();
-            let scratch = match self.plan.kind(field) {
-                FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
-                _ => &mut unused,
-            };
-            // Nothing is copied here unless someone else still holds the state.
-            let state = Arc::make_mut(&mut self.live.state);
-            let change = state.update(&self.plan.schema, field, &mut one_field, scratch)?;
+            let change = self.update(field, &mut one_field)?;
             drop(one_field);
-            if change.happened() {
-                self.set_presence(field, change);
-                if let Some(journal) = &mut self.live.journal {
-                    saved.write_down(journal, field);
-                }
-                self.changed(self.plan.channel_of_field(field), self.live.present.has(field));
-            }
+            self.note_put(field, change, saved);
         }
         Ok(())
+    }
+
+    /// Merges the writes of a step into a field. Nothing is copied here unless someone else still holds the state.
+    fn update(
+        &mut self,
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<S::Write>>,
+    ) -> Result<Change, InvalidUpdate> {
+        let mut unused = Scratch::default();
+        let scratch = match self.plan.kind(field) {
+            FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
+            _ => &mut unused,
+        };
+        Arc::make_mut(&mut self.live.state).update(&self.plan.schema, field, writes, scratch)
+    }
+
+    fn note_put(&mut self, field: usize, change: Change, saved: Saved) {
+        if !change.happened() {
+            return;
+        }
+        let has_value = self.set_presence(field, change);
+        if let Some(journal) = &mut self.live.journal {
+            saved.write_down(journal, field);
+        }
+        self.changed(self.plan.channel_of_field(field), has_value);
     }
 
     fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
@@ -381,24 +440,18 @@ pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::W
 }
 
 /// Merges the writes of a step's only task ahead of the rest, so that its conditional edges can
-/// read the state in place. The version of the step is not used up yet.
+/// read the state in place. The version of the step is not used up yet. `list` is an empty list to use.
 pub(crate) fn put_early<S: State>(
     plan: &Plan<S>,
     live: &mut Live<S>,
     writes: &mut TaskWrites<S>,
+    list: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
-    let mut step = Step { version: live.max_version + 1, updated: Vec::new(), plan, live, ends: false };
-    let mut puts = Puts::<S>::new();
-    let mut encoded = writes.rest().map(|r| r.encoded.clone()).unwrap_or_default().into_iter();
-    for put in std::mem::take(&mut writes.puts) {
-        let bytes = encoded.next();
-        if let Some(field) = S::field_of(&plan.schema, &put.write).filter(|f| !plan.kind(*f).is_managed()) {
-            puts.push((field, put, bytes));
-        }
-    }
-    let before = step.live.max_version;
-    let result = step.put(puts);
-    let updated = std::mem::take(&mut step.updated);
+    let encoded = writes.rest().map(|r| r.encoded.clone()).unwrap_or_default();
+    let before = live.max_version;
+    let mut step = Step::new(plan, live, list, false);
+    let result = step.put_all(&mut writes.puts, encoded);
+    let updated = step.updated;
     live.max_version = before;
     result.map(|()| updated)
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apply::put_into;
-use super::run::StepSeed;
+use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::context::{Context, lock};
@@ -234,7 +234,7 @@ pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<
     writes
 }
 
-type NodeResult<S> = Result<Outcome<S>, Crash>;
+pub(crate) type NodeResult<S> = Result<Outcome<S>, Crash>;
 
 /// How a node's future can end badly.
 pub(crate) enum Crash {
@@ -276,6 +276,20 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "it panicked".to_owned())
 }
 
+/// Polls a node's future in its span; its panic is its error.
+#[inline]
+pub(crate) fn poll_node<S: State>(
+    future: &mut crate::node::NodeFuture<S>,
+    span: &tracing::Span,
+    cx: &mut Poller<'_>,
+) -> Poll<NodeResult<S>> {
+    let _entered = span.enter();
+    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(polled) => polled.map_err(Crash::Error),
+        Err(panic) => Poll::Ready(Err(Crash::Panic(panic_text(&*panic)))),
+    }
+}
+
 /// A node's future: its panics become errors, and it stops when the run is cancelled.
 pub(crate) struct Watched<'a, S: State> {
     pub(crate) future: crate::node::NodeFuture<S>,
@@ -289,14 +303,8 @@ impl<S: State> Future for Watched<'_, S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult<S>> {
         let this = self.get_mut();
-        let polled = {
-            let _entered = this.span.enter();
-            catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx)))
-        };
-        match polled {
-            Ok(Poll::Ready(result)) => return Poll::Ready(result.map_err(Crash::Error)),
-            Err(panic) => return Poll::Ready(Err(Crash::Panic(panic_text(&*panic)))),
-            Ok(Poll::Pending) => {}
+        if let Poll::Ready(result) = poll_node(&mut this.future, &this.span, cx) {
+            return Poll::Ready(result);
         }
         // Only a future that really waits pays for being cancelled.
         let cancel = this.cancel.get_or_insert_with(|| Box::pin(this.token.clone().cancelled_owned()));
@@ -432,8 +440,8 @@ impl<S: State> Plan<S> {
         for put in &mut writes.puts {
             S::prepare(&self.schema, &mut put.write);
         }
-        for goto in outcome.goto {
-            self.go(goto, writes);
+        if !outcome.goto.is_empty() {
+            outcome.goto.into_iter().for_each(|goto| self.go(goto, writes));
         }
         let node = &self.nodes[node];
         match outcome.next {
@@ -443,8 +451,8 @@ impl<S: State> Plan<S> {
                 Ok(false)
             }
             None | Some(Next::Continue) => {
-                writes.signals.extend(node.edges.iter().map(|c| (*c, 0)));
-                writes.signals.extend(node.joins.iter().copied());
+                node.edges.iter().for_each(|c| writes.signals.push((*c, 0)));
+                node.joins.iter().for_each(|join| writes.signals.push(*join));
                 Ok(!node.branches.is_empty())
             }
         }
@@ -570,7 +578,7 @@ pub(crate) fn job_of<S: State>(
         id,
         input: task.input.clone().expect("a task keeps its input until it runs"),
         state: state.clone(),
-        timeout: task.timeout.or(node.timeout),
-        failure: task.failure.clone(),
+        timeout: task.timeout.as_deref().copied().or(node.timeout),
+        failure: task.failure.as_deref().cloned(),
     }
 }

@@ -12,8 +12,9 @@ use std::task::Poll;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::run::{Run, StepSeed};
+use super::run::Run;
 use super::save::Saver;
+use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
 use crate::cache::CacheKey;
 use crate::checkpoint::{Codec, Durability};

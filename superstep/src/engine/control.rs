@@ -165,7 +165,7 @@ impl Places {
             for _ in 0..input.number()? {
                 let channel = channels.get(input.number()? as usize).copied().flatten();
                 let trigger = |n: usize| plan.nodes[n].triggers.iter().position(|c| Some(*c) == channel);
-                seen.push(node.and_then(|n| Some(plan.seen_at[n] + trigger(n)?)));
+                seen.push(node.and_then(|n| Some(plan.nodes[n].seen_at + trigger(n)?)));
             }
         }
         Ok(Self { channels, seen })

@@ -12,17 +12,43 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 use super::apply::put_early;
-use super::attempt::{AbortOnDrop, Crash, End, Finished, Watched, call_node, job_of, settle, with_answers};
-use super::run::{Ended, Run, StepSeed};
+use super::attempt::{
+    AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, poll_node, settle, with_answers,
+};
+use super::run::{Ended, Run};
+use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
-use crate::graph::PathFn;
 use crate::node::{Call, Interrupt, NodeError, ParentCommand, TaskInput};
 use crate::state::State;
 
 type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
+
+/// A node that runs where its step is driven.
+pub(crate) struct Started<S: State> {
+    pub(crate) context: Option<Context>,
+    pub(crate) polled: Polled<S>,
+}
+
+/// How far it came.
+pub(crate) enum Polled<S: State> {
+    Pending { future: crate::node::NodeFuture<S>, span: tracing::Span },
+    Ready(NodeResult<S>),
+}
+
+impl<S: State> Polled<S> {
+    /// Polls it if it is not done.
+    #[inline]
+    pub(super) fn poll(self, cx: &mut std::task::Context<'_>) -> Self {
+        let Polled::Pending { mut future, span } = self else { return self };
+        match poll_node(&mut future, &span, cx) {
+            Poll::Ready(result) => Polled::Ready(result),
+            Poll::Pending => Polled::Pending { future, span },
+        }
+    }
+}
 
 /// What went out of the ordinary in a step.
 #[derive(Default)]
@@ -35,8 +61,9 @@ struct Trouble {
 }
 
 impl<S: State> Run<S> {
-    /// Runs the tasks that have not run yet, and commits each as it finishes.
-    pub(super) async fn execute(&mut self) -> Result<Ended, Error> {
+    /// Runs the tasks that have not run yet, and commits each as it finishes. `started` is the
+    /// step's only task, if it was started already.
+    pub(super) async fn execute(&mut self, started: Option<Started<S>>) -> Result<Ended, Error> {
         if let [task] = self.tasks.as_slice()
             && !task.skip
             && self.plan.nodes[task.node].hidden
@@ -44,7 +71,7 @@ impl<S: State> Run<S> {
             return self.run_start().await;
         }
         if self.runs_in_place() {
-            return self.run_in_place().await;
+            return self.run_in_place(started).await;
         }
         self.use_cache().await?;
         let limit = self.plan.step_timeout;
@@ -92,25 +119,34 @@ impl<S: State> Run<S> {
         trouble.into_end()
     }
 
-    fn runs_in_place(&self) -> bool {
+    pub(super) fn runs_in_place(&self) -> bool {
         let [task] = self.tasks.as_slice() else { return false };
         !task.skip
             && task.timeout.is_none()
-            && self.plan.nodes[task.node].is_plain()
+            && self.plan.nodes[task.node].plain
             && self.plan.step_timeout.is_none()
             && self.shared.max_concurrency.is_none()
             && task.failure.is_none()
     }
 
     /// The only task of a step, polled where we are.
-    async fn run_in_place(&mut self) -> Result<Ended, Error> {
+    async fn run_in_place(&mut self, started: Option<Started<S>>) -> Result<Ended, Error> {
         let node_ix = self.tasks[0].node;
         let plan = self.plan.clone();
         let node = &plan.nodes[node_ix];
-        let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
-        let mut context: Option<Context> = None;
-        let future = self.start_in_place(node_ix, &plan, &span, &mut context);
-        let result = Watched { future, span, cancel: None, token: &self.shared.cancel }.await;
+        let Started { context, polled } = match started {
+            Some(started) => started,
+            None => {
+                let input = self.take_state_input(node);
+                self.start_in_place(node_ix, &plan, &input)
+            }
+        };
+        let result = match polled {
+            Polled::Ready(result) => result,
+            Polled::Pending { future, span } => {
+                Watched { future, span, cancel: None, token: &self.shared.cancel }.await
+            }
+        };
         if let Err(Crash::Cancelled) = &result {
             return self.cancelled(&[0]).await;
         }
@@ -137,27 +173,44 @@ impl<S: State> Run<S> {
     }
 
     /// Calls the node; a context is made only if it asks for one.
-    fn start_in_place(
+    pub(super) fn start_in_place(
         &mut self,
         node_ix: usize,
         plan: &crate::plan::Plan<S>,
-        span: &tracing::Span,
-        context: &mut Option<Context>,
-    ) -> crate::node::NodeFuture<S> {
-        let _entered = span.enter();
+        input: &TaskInput<S>,
+    ) -> Started<S> {
         let node = &plan.nodes[node_ix];
-        let input = self.take_state_input(node);
+        let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
+        let entered = span.enter();
+        let mut context: Option<Context> = None;
         let (step, stop) = (self.step, self.stop);
         let present = node.run.subgraph.is_some().then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
-                let id = self.task_id(0);
+                let id = self.lone_task_id();
                 self.seed().context(&node.name, id, None, None)
             });
             cx.clone()
         };
-        call_node(plan, Call { plan, node: node_ix, input: &input, present, step, stop, context: &mut make })
+        let call = Call { plan, node: node_ix, input, present, step, stop, context: &mut make };
+        let future = call_node(plan, call);
+        drop(entered);
+        Started { context, polled: Polled::Pending { future, span } }
+    }
+
+    /// The id of the step's only task, which is made here if nothing else needed it.
+    fn lone_task_id(&mut self) -> crate::id::TaskId {
+        if self.tasks.is_empty() {
+            self.prepare_lone_task();
+        }
+        self.task_id(0)
+    }
+
+    /// Makes the task of a node that was called without one.
+    pub(super) fn prepare_lone_task(&mut self) {
+        self.prepare();
+        self.tasks[0].input = None;
     }
 
     /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
@@ -172,9 +225,8 @@ impl<S: State> Run<S> {
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
     /// state itself is what they read: it is changed first. `None` if it may have to be as it was.
     fn branch_ahead(&mut self, plan: &crate::plan::Plan<S>, node: usize, writes: &mut TaskWrites<S>) -> Option<End> {
-        let possible = plan.custom.is_empty()
-            && plan.transient.is_empty()
-            && plan.nodes[node].branches.iter().all(|b| matches!(b.path.run, PathFn::Sync(_)))
+        let possible = plan.is_steady()
+            && plan.nodes[node].quick_branches
             && !self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
         if !possible {
             return None;
@@ -184,7 +236,7 @@ impl<S: State> Run<S> {
         {
             return Some(End::Failed(error));
         }
-        Some(match put_early(plan, &mut self.live, writes) {
+        Some(match put_early(plan, &mut self.live, writes, Vec::new()) {
             Ok(updated) => {
                 self.early = Some(updated);
                 match plan.follow_sync_branches(node, &self.live.state, writes) {

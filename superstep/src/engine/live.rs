@@ -13,17 +13,26 @@ use crate::state::{Put, Scratch, State};
 pub(crate) struct Bits(smallvec::SmallVec<[u64; 2]>);
 
 impl Bits {
+    #[inline]
     pub(crate) fn has(&self, bit: usize) -> bool {
         self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, bit: usize) {
-        if self.0.len() <= bit / 64 {
-            self.0.resize(bit / 64 + 1, 0);
+        match self.0.get_mut(bit / 64) {
+            Some(word) => *word |= 1 << (bit % 64),
+            None => self.grow(bit),
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, bit: usize) {
+        self.0.resize(bit / 64 + 1, 0);
         self.0[bit / 64] |= 1 << (bit % 64);
     }
 
+    #[inline]
     pub(crate) fn unset(&mut self, bit: usize) {
         if let Some(word) = self.0.get_mut(bit / 64) {
             *word &= !(1 << (bit % 64));
@@ -95,7 +104,7 @@ impl<S: State> Live<S> {
         Self {
             state: Arc::new(S::empty(&plan.schema)),
             present,
-            signals: vec![Signal::default(); plan.control.len()],
+            signals: plan.control.iter().map(|_| Signal::default()).collect(),
             open: Vec::new(),
             start: None,
             sends: Vec::new(),
@@ -118,8 +127,8 @@ impl<S: State> Live<S> {
 
     /// Whether a node has something new to run on.
     pub(crate) fn triggers(&self, plan: &Plan<S>, node: usize) -> bool {
-        let at = plan.seen_at[node];
-        let triggers = plan.nodes[node].triggers.iter().enumerate();
-        triggers.into_iter().any(|(i, c)| self.available(plan, *c) && self.versions[*c] > self.seen[at + i])
+        let node = &plan.nodes[node];
+        let mut triggers = node.triggers.iter().zip(&self.seen[node.seen_at..]);
+        triggers.any(|(c, seen)| self.versions[*c] > *seen && self.available(plan, *c))
     }
 }

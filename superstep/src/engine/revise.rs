@@ -251,7 +251,7 @@ impl<'a, S: State> Reviser<'a, S> {
         }
         let mut seen: Vec<(u64, usize)> = Vec::new();
         for node in 0..self.plan.nodes.len() {
-            let at = self.plan.seen_at[node];
+            let at = self.plan.nodes[node].seen_at;
             let triggers = self.plan.nodes[node].triggers.len();
             seen.extend(self.live.seen[at..at + triggers].iter().filter(|v| **v > 0).map(|v| (*v, node)));
         }

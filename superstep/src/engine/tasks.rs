@@ -17,11 +17,12 @@ pub(crate) struct Task<S: State> {
     pub(crate) path: TaskPath,
     /// What it is given; gone once the step's only task has taken it.
     pub(crate) input: Option<TaskInput<S>>,
-    /// Overrides the node's timeout.
-    pub(crate) timeout: Option<TimeoutPolicy>,
+    /// Overrides the node's timeout. Boxed, like the failure: few have one, and every step makes tasks.
+    pub(crate) timeout: Option<Box<TimeoutPolicy>>,
     pub(crate) id: Option<TaskId>,
     pub(crate) writes: TaskWrites<S>,
-    pub(crate) failure: Option<NodeError>,
+    /// What a handler is there for.
+    pub(crate) failure: Option<Box<NodeError>>,
     /// The task is not to be run: it has its writes from before.
     pub(crate) skip: bool,
 }
@@ -43,6 +44,21 @@ impl<S: State> Task<S> {
     }
 }
 
+/// The node that the next step runs, if it is one alone and woken by an edge.
+pub(crate) fn lone_node<S: State>(plan: &Plan<S>, live: &Live<S>) -> Option<usize> {
+    let updated = live.updated.as_ref().filter(|_| live.sends.is_empty() && live.start.is_none())?;
+    let mut woken = None;
+    for channel in updated {
+        match (&*plan.triggered[*channel], woken) {
+            ([], _) => {}
+            ([node], None) => woken = Some(*node),
+            ([node], Some(known)) if *node == known => {}
+            _ => return None,
+        }
+    }
+    woken.filter(|node| live.triggers(plan, *node))
+}
+
 /// The tasks of the next step: sends first, then the nodes with open triggers.
 pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Option<&[usize]>) -> Vec<Task<S>> {
     let mut tasks = Vec::new();
@@ -62,7 +78,7 @@ pub(crate) fn add_next_tasks<S: State>(
         match plan.node(&send.node) {
             Some(node) if !plan.nodes[node].hidden => {
                 let mut task = Task::new(node, TaskPath::Push(ix), Some(TaskInput::Sent(send.payload.clone())));
-                task.timeout = send.timeout.as_deref().copied();
+                task.timeout = send.timeout.clone();
                 tasks.push(task);
             }
             _ => tracing::warn!(node = &*send.node, "a send to an unknown node is passed over"),
@@ -78,7 +94,7 @@ pub(crate) fn add_next_tasks<S: State>(
     match updated {
         Some(updated) if !updated.is_empty() => {
             let mut nodes = SmallVec::<[usize; 8]>::new();
-            updated.iter().for_each(|c| nodes.extend_from_slice(&plan.triggered[*c]));
+            updated.iter().for_each(|c| plan.triggered[*c].iter().for_each(|n| nodes.push(*n)));
             if nodes.len() > 1 {
                 nodes.sort_unstable_by_key(|n| plan.nodes[*n].rank);
                 nodes.dedup();

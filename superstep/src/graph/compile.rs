@@ -10,7 +10,7 @@ use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Plan, START, StopAt,
+    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, START, StopAt,
 };
 use crate::state::{FieldKind, State};
 use crate::store::Store;
@@ -293,7 +293,7 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
     freezer.add(START, start_node(), NodeOptions::new(), &schema);
     freezer.nodes[0].hidden = true;
-    freezer.nodes[0].triggers = vec![0];
+    freezer.nodes[0].triggers.push(0);
     for (name, node, options) in nodes {
         freezer.add(&name, node, options, &schema);
     }
@@ -413,11 +413,14 @@ pub(crate) fn node_plan<S: State>(
         name: name.into(),
         run,
         hidden: false,
-        triggers: Vec::new(),
+        plain: false,
+        quick_branches: false,
+        seen_at: 0,
+        triggers: Numbers::new(),
         path: format!("~__pregel_pull, {name}").into(),
         trigger_names: Vec::new(),
         rank: 0,
-        edges: Vec::new(),
+        edges: Numbers::new(),
         joins: Vec::new(),
         branches: Vec::new(),
         reads: options.fields.map(|fields| fields.iter().filter_map(place).collect()),
@@ -452,12 +455,12 @@ pub(crate) fn finish<S: State>(
     for (rank, ix) in order.into_iter().enumerate() {
         nodes[ix].rank = rank;
     }
-    let mut triggered = vec![Vec::new(); control.len() + fields.len()];
-    let (mut seen_at, mut seen_len) = (Vec::with_capacity(nodes.len()), 0);
+    let mut triggered = vec![Numbers::new(); control.len() + fields.len()];
+    let mut seen_len = 0;
     for (ix, node) in nodes.iter_mut().enumerate() {
         node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
         node.trigger_names.sort();
-        seen_at.push(seen_len);
+        node.settle(seen_len);
         seen_len += node.triggers.len();
         node.triggers.iter().for_each(|t| triggered[*t].push(ix));
     }
@@ -483,7 +486,6 @@ pub(crate) fn finish<S: State>(
         name: settings.name.as_str().into(),
         field_names: fields.iter().map(|f| f.name().into()).collect(),
         control_names: control.iter().map(|c| c.name.as_str().into()).collect(),
-        seen_at,
         seen_len,
         triggered,
         transient: of_kind(&FieldKind::is_transient),

@@ -73,12 +73,12 @@ impl<'a, S: State> Player<'a, S> {
     }
 
     fn play(mut self) -> Drawing {
-        let first: Vec<usize> = self.plan.triggered.first().cloned().unwrap_or_default();
+        let first = self.plan.triggered.first().cloned().unwrap_or_default();
         let mut sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
         let mut step_sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
         let mut declared_by: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
         let mut live = Signals::new(self.plan);
-        let mut wave = if first.is_empty() { self.field_entries() } else { first.clone() };
+        let mut wave = if first.is_empty() { self.field_entries() } else { first.to_vec() };
         for _ in 0..LIMIT {
             if wave.is_empty() {
                 break;
@@ -169,7 +169,7 @@ impl<'a, S: State> Player<'a, S> {
         if self.plan.node(START).is_none() {
             nodes.insert(0, DrawnNode::new(START));
             let first = self.plan.triggered.first().filter(|_| !self.plan.control.is_empty()).cloned();
-            for node in first.unwrap_or_else(|| self.field_entries()) {
+            for node in first.map_or_else(|| self.field_entries(), crate::plan::Numbers::into_vec) {
                 add(START, &self.plan.nodes[node].name, false, None);
             }
         }

@@ -302,7 +302,7 @@ impl PregelBuilder {
             options.cache = builder.cache.clone();
             options.metadata = builder.metadata.clone();
             options.fields = Some(builder.reads.clone());
-            let triggers: Vec<usize> = builder.triggers.iter().filter_map(|t| self.fields.place(t)).collect();
+            let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(|t| self.fields.place(t)).collect();
             let mut node = node_plan(&name, builder.boxed(), options, &self.fields);
             node.triggers = triggers;
             nodes.push(node);
