@@ -9,6 +9,9 @@ mod codec;
 mod memory;
 mod record;
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use async_trait::async_trait;
 
 use crate::id::CheckpointId;
@@ -38,17 +41,11 @@ pub use record::{
 /// ```
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
-    /// Adds a checkpoint to a thread's namespace.
-    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError>;
+    /// Adds a checkpoint to a thread's namespace: at once, or [`later`](Saving::later).
+    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
-    async fn put_writes(
-        &self,
-        thread: &str,
-        namespace: &str,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError>;
+    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
 
     /// A checkpoint with all its fields and pending writes: this one, or the latest.
     async fn get(
@@ -73,19 +70,65 @@ pub trait Checkpointer: Send + Sync + 'static {
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError>;
 }
 
+/// A save that is done, or on its way. The next save of the thread begins when it has ended.
+///
+/// ```
+/// use superstep::{CheckpointError, Saving};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), CheckpointError> {
+/// Saving::done(Ok(())).await?;
+/// let lost = Saving::later(async { Err(CheckpointError::backend("the disk is full")) });
+/// assert!(lost.await.is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a save that goes on later does nothing unless it is awaited"]
+pub struct Saving(Progress);
+
+enum Progress {
+    Done(Result<(), CheckpointError>),
+    Later(Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>),
+}
+
+impl Saving {
+    /// It was saved, or could not be.
+    pub fn done(result: Result<(), CheckpointError>) -> Self {
+        Self(Progress::Done(result))
+    }
+
+    /// It is saved by this future.
+    pub fn later(save: impl Future<Output = Result<(), CheckpointError>> + Send + 'static) -> Self {
+        Self(Progress::Later(Box::pin(save)))
+    }
+}
+
+impl Future for Saving {
+    type Output = Result<(), CheckpointError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Progress::Done(result) => Poll::Ready(std::mem::replace(result, Ok(()))),
+            Progress::Later(save) => save.as_mut().poll(cx),
+        }
+    }
+}
+
+impl std::fmt::Debug for Saving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Progress::Done(result) => f.debug_tuple("Done").field(result).finish(),
+            Progress::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
 #[async_trait]
 impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
-    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        (**self).put(thread, namespace, checkpoint).await
+    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving {
+        (**self).put(thread, namespace, checkpoint)
     }
-    async fn put_writes(
-        &self,
-        thread: &str,
-        namespace: &str,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        (**self).put_writes(thread, namespace, checkpoint, task).await
+    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        (**self).put_writes(thread, namespace, checkpoint, task)
     }
     async fn get(
         &self,

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 /// Names a checkpoint. Ids made later in one process are greater.
 ///
@@ -38,10 +38,21 @@ impl CheckpointId {
     }
 }
 
+impl CheckpointId {
+    /// The time that a new id was made at.
+    pub(crate) fn created_at(self) -> SystemTime {
+        let ticks = (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64;
+        let since = ticks.saturating_sub(GREGORIAN);
+        UNIX_EPOCH + Duration::new(since / 10_000_000, (since % 10_000_000) as u32 * 100)
+    }
+}
+
+/// The ticks from the Gregorian calendar to the Unix epoch.
+const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
+
 /// 100-nanosecond ticks since 1582, never the same twice in a process.
 fn next_tick() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| (d.as_nanos() / 100) as u64) + GREGORIAN;
     let last = LAST.fetch_max(now, Ordering::Relaxed);
     if now > last { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 }
@@ -127,11 +138,13 @@ impl TaskId {
         Self(hasher.digest128())
     }
 
-    /// The same from one text.
-    pub(crate) fn of(checkpoint: CheckpointId, text: &[u8]) -> Self {
-        let mut bytes = smallvec::SmallVec::<[u8; 192]>::new();
-        bytes.extend_from_slice(&checkpoint.0.to_be_bytes());
-        bytes.extend_from_slice(text);
+    /// The same from numbers.
+    pub(crate) fn of(checkpoint: CheckpointId, parts: [u64; 5]) -> Self {
+        let mut bytes = [0; 56];
+        bytes[..16].copy_from_slice(&checkpoint.0.to_be_bytes());
+        for (place, part) in bytes[16..].chunks_exact_mut(8).zip(parts) {
+            place.copy_from_slice(&part.to_be_bytes());
+        }
         Self(xxh3_128(&bytes))
     }
 
@@ -156,6 +169,11 @@ impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Uuid(self.0), f)
     }
+}
+
+/// A number that stands for a name in the ids of tasks.
+pub(crate) fn name_key(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
 }
 
 /// The id of the question that a task asks after `answered` answers.

@@ -74,7 +74,7 @@ pub use channel::{
 };
 pub use checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
-    SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
+    SavedCheckpoint, SavedField, Saving, Source, TaskRecord, WriteRecord,
 };
 pub use context::{Context, RunControl};
 #[cfg(feature = "png")]

@@ -26,8 +26,6 @@ pub(crate) struct Plan<S: State> {
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,
-    /// All channels that wake a node.
-    pub(crate) triggers: Vec<usize>,
     /// The names that saved numbers stand for.
     pub(crate) shape: bytes::Bytes,
     /// The names of fields and control channels, to share with records.
@@ -44,6 +42,8 @@ pub(crate) struct Plan<S: State> {
     pub(crate) initial: Vec<usize>,
     /// Control channels that wait for the rest of the graph.
     pub(crate) deferred: Vec<usize>,
+    /// Control channels that may be written for more than one step, and fields that trigger nodes.
+    pub(crate) lasting: Vec<usize>,
     pub(crate) untracked: Vec<usize>,
     /// Fields that only nodes see which ask for them by name.
     pub(crate) private: Vec<usize>,
@@ -102,6 +102,8 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) run: BoxedNode<S>,
     pub(crate) name: Arc<str>,
     pub(crate) triggers: Numbers,
+    /// Stands for its name in the ids of tasks.
+    pub(crate) key: u64,
     /// Where the node's triggers start in the table of seen versions.
     pub(crate) seen_at: usize,
     /// The start node: it runs, but nobody sees it.

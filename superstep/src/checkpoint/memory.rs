@@ -11,7 +11,8 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, SavedCheckpoint, SavedField, TaskRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, SavedCheckpoint, SavedField, Saving,
+    TaskRecord,
 };
 use crate::id::CheckpointId;
 
@@ -87,9 +88,10 @@ impl Hasher for SeededHasher {
     }
 }
 
+/// The checkpoints in the order of their ids, which is mostly the order in which they come.
 #[derive(Debug, Default)]
 struct Namespace {
-    checkpoints: BTreeMap<CheckpointId, Entry>,
+    checkpoints: Vec<Entry>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,19 @@ impl MemorySaver {
         Self::default()
     }
 
+    /// Works on a thread, which is made if it is not there.
+    fn change<T>(&self, thread: &str, f: impl FnOnce(&mut Thread) -> T) -> T {
+        self.with(thread, |threads| {
+            if let Some(known) = threads.get_mut(thread) {
+                return f(known);
+            }
+            let mut new = Thread::default();
+            let result = f(&mut new);
+            threads.insert(thread.into(), new);
+            result
+        })
+    }
+
     fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Threads) -> T) -> T {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
         f(&mut self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner))
@@ -133,14 +148,30 @@ impl MemorySaver {
 }
 
 impl Namespace {
+    /// Where a checkpoint is, or where it would have to be.
+    fn place(&self, id: CheckpointId) -> Result<usize, usize> {
+        match self.checkpoints.last() {
+            Some(last) if last.record.id == id => Ok(self.checkpoints.len() - 1),
+            Some(last) if last.record.id > id => self.checkpoints.binary_search_by_key(&id, |e| e.record.id),
+            _ => Err(self.checkpoints.len()),
+        }
+    }
+
+    fn get(&self, id: CheckpointId) -> Option<&Entry> {
+        self.place(id).ok().map(|place| &self.checkpoints[place])
+    }
+
     fn put(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
-        let base = record.base.and_then(|base| self.checkpoints.get(&base));
+        let base = record.base.and_then(|base| self.get(base));
         if base.is_none() && record.base.is_some() {
             return Err(CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id)));
         }
-        let mut fields = base.map(|b| b.fields.clone()).unwrap_or_default();
+        let known = base.map_or(&[][..], |b| &b.fields);
+        let changed = std::mem::take(&mut record.fields);
+        let mut fields = Vec::with_capacity(known.len().max(changed.len()));
+        fields.extend_from_slice(known);
         let writes = std::mem::take(&mut record.writes);
-        for changed in std::mem::take(&mut record.fields) {
+        for changed in changed {
             let place = fields.iter().position(|(name, _)| *name == changed.name);
             match (changed.value, place) {
                 (FieldValue::Absent, Some(place)) => drop(fields.remove(place)),
@@ -157,17 +188,28 @@ impl Namespace {
             }
         }
         if let Some(base) = record.base {
-            for task in writes {
-                self.put_writes(base, task)?;
-            }
+            self.put_all_writes(base, writes)?;
         }
-        self.checkpoints.insert(record.id, Entry { record, fields, writes: Vec::new() });
+        let entry = Entry { fields, writes: Vec::new(), record };
+        match self.place(entry.record.id) {
+            Ok(place) => self.checkpoints[place] = entry,
+            Err(place) => self.checkpoints.insert(place, entry),
+        }
+        Ok(())
+    }
+
+    fn put_all_writes(&mut self, checkpoint: CheckpointId, tasks: Vec<TaskRecord>) -> Result<(), CheckpointError> {
+        match self.place(checkpoint) {
+            Ok(place) if self.checkpoints[place].writes.is_empty() => self.checkpoints[place].writes = tasks,
+            _ => tasks.into_iter().try_for_each(|task| self.put_writes(checkpoint, task))?,
+        }
         Ok(())
     }
 
     fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
         let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
-        let entry = self.checkpoints.get_mut(&checkpoint).ok_or_else(missing)?;
+        let place = self.place(checkpoint).map_err(|_| missing())?;
+        let entry = &mut self.checkpoints[place];
         match entry.writes.iter_mut().find(|t| t.task == task.task) {
             Some(known) => known.absorb(task),
             None => entry.writes.push(task),
@@ -203,18 +245,12 @@ impl Kept {
 
 #[async_trait]
 impl Checkpointer for MemorySaver {
-    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        self.with(thread, |threads| entry(threads, thread).get_mut(namespace).put(checkpoint))
+    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving {
+        Saving::done(self.change(thread, |known| known.get_mut(namespace).put(checkpoint)))
     }
 
-    async fn put_writes(
-        &self,
-        thread: &str,
-        namespace: &str,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        self.with(thread, |threads| entry(threads, thread).get_mut(namespace).put_writes(checkpoint, task))
+    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        Saving::done(self.change(thread, |known| known.get_mut(namespace).put_writes(checkpoint, task)))
     }
 
     async fn get(
@@ -224,8 +260,8 @@ impl Checkpointer for MemorySaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
         let find = |ns: &Namespace| match checkpoint {
-            Some(id) => ns.checkpoints.get(&id).map(Entry::saved),
-            None => ns.checkpoints.values().next_back().map(Entry::saved),
+            Some(id) => ns.get(id).map(Entry::saved),
+            None => ns.checkpoints.last().map(Entry::saved),
         };
         Ok(self.read(thread, namespace, find).flatten())
     }
@@ -237,7 +273,7 @@ impl Checkpointer for MemorySaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let find = |ns: &Namespace| {
-            let found = ns.checkpoints.values().rev().filter(|e| query.matches(&e.record));
+            let found = ns.checkpoints.iter().rev().filter(|e| query.matches(&e.record));
             found.take(query.limit.unwrap_or(usize::MAX)).map(Entry::saved).collect()
         };
         Ok(self.read(thread, namespace, find).unwrap_or_default())
@@ -255,12 +291,4 @@ impl Checkpointer for MemorySaver {
         self.with(thread, |threads| threads.remove(thread));
         Ok(())
     }
-}
-
-/// The thread of a name, without a copy of the name if it is there.
-fn entry<'a>(threads: &'a mut Threads, name: &str) -> &'a mut Thread {
-    if !threads.contains_key(name) {
-        threads.insert(name.into(), Thread::default());
-    }
-    threads.get_mut(name).expect("the lines above put it there")
 }

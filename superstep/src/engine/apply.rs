@@ -65,9 +65,8 @@ pub(crate) fn apply_one<S: State>(
     for (channel, member) in &writes.signals {
         step.signal(*channel, *member);
     }
-    let (sends, encoded) = writes.take_rest().map(|r| (r.sends, r.encoded)).unwrap_or_default();
-    step.send(sends);
-    step.put_all(&mut writes.puts, encoded)?;
+    step.send(writes.take_rest().map(|r| r.sends).unwrap_or_default());
+    step.put_all(&mut writes.puts, &mut writes.encoded)?;
     step.end()
 }
 
@@ -77,12 +76,12 @@ type Puts<S> = SmallVec<[(usize, Put<<S as State>::Write>, Option<Bytes>); 2]>;
 /// What a checkpoint can take over from the writes of one field.
 struct Saved {
     kind: FieldKind,
-    bytes: Option<Vec<Bytes>>,
+    bytes: Option<SmallVec<[Bytes; 1]>>,
 }
 
 impl Saved {
     fn new<W>(kind: FieldKind, wanted: bool, first: &Put<W>, bytes: Option<Bytes>) -> Self {
-        let mut saved = Self { kind, bytes: wanted.then(Vec::new) };
+        let mut saved = Self { kind, bytes: wanted.then(SmallVec::new) };
         saved.add(first, bytes);
         saved
     }
@@ -99,7 +98,7 @@ impl Saved {
             (FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral, Some(mut list)) => {
                 journal.whole(field, list.pop().expect("there is a write"));
             }
-            (kind, Some(list)) if kind.is_incremental() => journal.tail(field, list),
+            (kind, Some(list)) if kind.is_incremental() => journal.tail(field, list.into_vec()),
             _ => journal.dirty(field),
         }
     }
@@ -142,8 +141,20 @@ impl<'a, S: State> Step<'a, S> {
 
     fn note_seen(&mut self, node: usize) {
         let node = &self.plan.nodes[node];
-        for (seen, channel) in self.live.seen[node.seen_at..].iter_mut().zip(&node.triggers) {
-            *seen = self.live.versions[*channel];
+        let Live { seen, versions, last_seen, .. } = &mut *self.live;
+        for (i, channel) in node.triggers.iter().enumerate() {
+            let (at, version) = (node.seen_at + i, versions[*channel]);
+            if version == 0 || (seen[at] == version) {
+                continue;
+            }
+            let newest = last_seen.first().map_or(0, |first| seen[*first]);
+            if version > newest {
+                last_seen.clear();
+            }
+            if version >= newest {
+                last_seen.push(at);
+            }
+            seen[at] = version;
         }
     }
 
@@ -197,11 +208,10 @@ impl<'a, S: State> Step<'a, S> {
             for (channel, member) in std::mem::take(&mut writes.signals) {
                 self.signal(channel, member);
             }
-            let mut encoded = Vec::new().into_iter();
             if let Some(rest) = writes.take_rest() {
                 sends.extend(rest.sends);
-                encoded = rest.encoded.into_iter();
             }
+            let mut encoded = writes.encoded.into_iter();
             for put in writes.puts {
                 let bytes = encoded.next();
                 puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
@@ -221,17 +231,21 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// The puts of one task.
-    fn put_all(&mut self, list: &mut SmallVec<[Put<S::Write>; 1]>, encoded: Vec<Bytes>) -> Result<(), InvalidUpdate> {
-        let mut encoded = encoded.into_iter();
+    fn put_all(
+        &mut self,
+        list: &mut SmallVec<[Put<S::Write>; 1]>,
+        encoded: &mut SmallVec<[Bytes; 1]>,
+    ) -> Result<(), InvalidUpdate> {
         if list.len() <= 1 {
             let Some(put) = list.pop() else { return Ok(()) };
             let Some(field) = self.field_of(&put) else { return Ok(()) };
-            let saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &put, encoded.next());
+            let saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &put, encoded.pop());
             let change = self.update(field, &mut std::iter::once(put))?;
             self.note_put(field, change, saved);
             return Ok(());
         }
         let mut puts = Puts::<S>::new();
+        let mut encoded = encoded.drain(..);
         for put in list.drain(..) {
             let bytes = encoded.next();
             puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
@@ -447,10 +461,9 @@ pub(crate) fn put_early<S: State>(
     writes: &mut TaskWrites<S>,
     list: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
-    let encoded = writes.rest().map(|r| r.encoded.clone()).unwrap_or_default();
     let before = live.max_version;
     let mut step = Step::new(plan, live, list, false);
-    let result = step.put_all(&mut writes.puts, encoded);
+    let result = step.put_all(&mut writes.puts, &mut writes.encoded);
     let updated = step.updated;
     live.max_version = before;
     result.map(|()| updated)

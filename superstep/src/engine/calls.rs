@@ -95,7 +95,7 @@ impl<S: State> CallDesk<S> {
 
     async fn save(&self, id: TaskId, mut writes: TaskWrites<S>) -> Result<(), Error> {
         lock(&self.done).push((id, writes.clone()));
-        let (Some(mut saver), Some(saved)) = (self.saver.clone(), self.saved) else { return Ok(()) };
+        let (Some(saver), Some(saved)) = (&self.saver, self.saved) else { return Ok(()) };
         if saver.durability == Durability::Exit {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::live::{Live, Start};
+use super::live::{Live, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::checkpoint::{Codec, with_scratch};
 use crate::node::Goto;
@@ -103,17 +103,21 @@ pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>)
     with_scratch(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
 }
 
+/// Only what is open is written: of everything else, the next version is new to every node.
 fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<(), String> {
     out.number(live.max_version);
     out.number(live.stop_seen);
-    let triggers = || plan.triggers.iter().copied().filter(|c| live.versions[*c] > 0);
-    out.number(triggers().count() as u64);
-    triggers().for_each(|c| write_channel(out, plan, live, c));
-    let seen = || live.seen.iter().enumerate().filter(|(_, version)| **version > 0);
-    out.number(seen().count() as u64);
-    for (at, version) in seen() {
-        out.number(at as u64);
-        out.number(*version);
+    let waits = |c: &&usize| match live.signals.get(**c) {
+        Some(signal) => *signal != Signal::default(),
+        None => live.versions[**c] > 0,
+    };
+    let active = || live.open.iter().chain(plan.lasting.iter().filter(waits));
+    out.number(active().count() as u64);
+    active().for_each(|c| write_channel(out, plan, live, *c));
+    out.number(live.last_seen.len() as u64);
+    for at in &live.last_seen {
+        out.number(*at as u64);
+        out.number(live.seen[*at]);
     }
     out.number(live.sends.len() as u64);
     for send in &live.sends {
@@ -132,6 +136,12 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
 fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>, channel: usize) {
     out.number(channel as u64);
     out.number(live.versions[channel]);
+    let seen = || seen_of(plan, channel).filter(|at| live.seen[*at] > 0);
+    out.number(seen().count() as u64);
+    for at in seen() {
+        out.number(at as u64);
+        out.number(live.seen[at]);
+    }
     let Some(control) = plan.control.get(channel) else { return out.number(0) };
     let signal = &live.signals[channel];
     let members = match &control.kind {
@@ -142,6 +152,14 @@ fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>,
     let flags = u64::from(signal.set) | u64::from(signal.finished) << 1;
     out.number(flags | (written().count() as u64) << 2);
     written().for_each(|(_, m)| out.text(m));
+}
+
+/// The places of the versions of a channel that its nodes have run on.
+fn seen_of<S: State>(plan: &Plan<S>, channel: usize) -> impl Iterator<Item = usize> {
+    plan.triggered[channel].iter().filter_map(move |node| {
+        let node = &plan.nodes[*node];
+        Some(node.seen_at + node.triggers.iter().position(|c| *c == channel)?)
+    })
 }
 
 /// What the numbers of a saved control part are in the graph as it is now.
@@ -216,18 +234,11 @@ pub(crate) fn decode<S: State>(
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
         let channel = channel(input.number()?);
-        read_channel(&mut input, plan, live, channel)?;
+        let version = input.number()?;
+        read_seen(&mut input, places.as_ref(), live)?;
+        read_channel(&mut input, plan, live, channel, version)?;
     }
-    for _ in 0..input.number()? {
-        let (at, version) = (input.number()? as usize, input.number()?);
-        let at = match &places {
-            None => Some(at),
-            Some(places) => places.seen.get(at).copied().flatten(),
-        };
-        if let Some(seen) = at.and_then(|at| live.seen.get_mut(at)) {
-            *seen = version;
-        }
-    }
+    live.last_seen = read_seen(&mut input, places.as_ref(), live)?;
     live.sends.clear();
     for _ in 0..input.number()? {
         live.sends.push(decode_send(input.bytes()?).map_err(|e| e.to_string())?);
@@ -245,13 +256,35 @@ pub(crate) fn decode<S: State>(
     Ok(())
 }
 
+/// Reads versions that nodes have run on, and says where they are.
+fn read_seen<S: State>(
+    input: &mut Reader<'_>,
+    places: Option<&Places>,
+    live: &mut Live<S>,
+) -> Result<Vec<usize>, String> {
+    let mut read = Vec::new();
+    for _ in 0..input.number()? {
+        let (at, version) = (input.number()? as usize, input.number()?);
+        let at = match places {
+            None => Some(at),
+            Some(places) => places.seen.get(at).copied().flatten(),
+        };
+        if let Some(at) = at.filter(|at| *at < live.seen.len()) {
+            live.seen[at] = version;
+            read.push(at);
+        }
+    }
+    Ok(read)
+}
+
 fn read_channel<S: State>(
     input: &mut Reader<'_>,
     plan: &Plan<S>,
     live: &mut Live<S>,
     channel: Option<usize>,
+    version: u64,
 ) -> Result<(), String> {
-    let (version, flags) = (input.number()?, input.number()?);
+    let flags = input.number()?;
     let mut members = Vec::new();
     for _ in 0..flags >> 2 {
         members.push(input.text()?);

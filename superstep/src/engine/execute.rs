@@ -17,6 +17,7 @@ use super::attempt::{
 };
 use super::run::{Ended, Run};
 use super::seed::StepSeed;
+use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
@@ -34,8 +35,13 @@ pub(crate) struct Started<S: State> {
 
 /// How far it came.
 pub(crate) enum Polled<S: State> {
-    Pending { future: crate::node::NodeFuture<S>, span: tracing::Span },
+    Pending {
+        future: crate::node::NodeFuture<S>,
+        span: tracing::Span,
+    },
     Ready(NodeResult<S>),
+    /// Its conditional edges were followed too.
+    Ended(Finished<S>),
 }
 
 impl<S: State> Polled<S> {
@@ -114,9 +120,7 @@ impl<S: State> Run<S> {
                 }
             }
         };
-        let mut trouble = Trouble::default();
-        self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
-        trouble.into_end()
+        self.commit_lone(Finished { ix: 0, writes, end }).await
     }
 
     pub(super) fn runs_in_place(&self) -> bool {
@@ -142,6 +146,7 @@ impl<S: State> Run<S> {
             }
         };
         let result = match polled {
+            Polled::Ended(done) => return self.commit_lone(done).await,
             Polled::Ready(result) => result,
             Polled::Pending { future, span } => {
                 Watched { future, span, cancel: None, token: &self.shared.cancel }.await
@@ -167,8 +172,12 @@ impl<S: State> Run<S> {
             self.tasks[0].writes = writes;
             return Ok(Ended::Done);
         }
+        self.commit_lone(Finished { ix: 0, writes, end }).await
+    }
+
+    async fn commit_lone(&mut self, done: Finished<S>) -> Result<Ended, Error> {
         let mut trouble = Trouble::default();
-        self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
+        self.commit(done, &mut trouble).await?;
         trouble.into_end()
     }
 
@@ -188,7 +197,7 @@ impl<S: State> Run<S> {
         let present = present.as_ref();
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
-                let id = self.lone_task_id();
+                let id = self.lone_task_id(node_ix);
                 self.seed().context(&node.name, id, None, None)
             });
             cx.clone()
@@ -200,17 +209,16 @@ impl<S: State> Run<S> {
     }
 
     /// The id of the step's only task, which is made here if nothing else needed it.
-    fn lone_task_id(&mut self) -> crate::id::TaskId {
+    fn lone_task_id(&mut self, node: usize) -> crate::id::TaskId {
         if self.tasks.is_empty() {
-            self.prepare_lone_task();
+            self.make_lone_task(node);
         }
         self.task_id(0)
     }
 
     /// Makes the task of a node that was called without one.
-    pub(super) fn prepare_lone_task(&mut self) {
-        self.prepare();
-        self.tasks[0].input = None;
+    pub(super) fn make_lone_task(&mut self, node: usize) {
+        self.tasks.push(Task::new(node, TaskPath::Pull, None));
     }
 
     /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
@@ -236,16 +244,28 @@ impl<S: State> Run<S> {
         {
             return Some(End::Failed(error));
         }
-        Some(match put_early(plan, &mut self.live, writes, Vec::new()) {
+        Some(match self.branch_now(plan, node, writes, Vec::new()) {
             Ok(updated) => {
                 self.early = Some(updated);
-                match plan.follow_sync_branches(node, &self.live.state, writes) {
-                    Ok(()) => End::Done,
-                    Err(error) => End::Failed(error),
-                }
+                End::Done
             }
-            Err(error) => End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+            Err(error) => End::Failed(error),
         })
+    }
+
+    /// Merges what the step's only task wrote and follows its conditional edges, which must be plain
+    /// functions. Gives the channels that were updated; `list` is an empty list for them.
+    pub(super) fn branch_now(
+        &mut self,
+        plan: &crate::plan::Plan<S>,
+        node: usize,
+        writes: &mut TaskWrites<S>,
+        list: Vec<usize>,
+    ) -> Result<Vec<usize>, Error> {
+        let merged = put_early(plan, &mut self.live, writes, list);
+        let updated = merged.map_err(|e| Error::from(e).at(&plan.nodes[node].name))?;
+        plan.follow_sync_branches(node, &self.live.state, writes)?;
+        Ok(updated)
     }
 
     async fn branch_on_copy(&mut self, node: usize, writes: &mut TaskWrites<S>) -> End {
@@ -356,7 +376,7 @@ impl<S: State> Run<S> {
         let Finished { ix, mut writes, end } = done;
         match end {
             End::Done => {
-                if !writes.has_output() && self.early.is_none() {
+                if !writes.has_output() {
                     writes.done = true;
                 }
                 self.tasks[ix].writes = writes;

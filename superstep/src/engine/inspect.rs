@@ -71,8 +71,9 @@ pub(crate) async fn snapshot_of<S: State>(
     live.journal = None;
     let step = record.step + 1;
     let mut tasks = tasks::next_tasks(plan, &live, None);
+    let namespace = crate::id::name_key(&saver.namespace);
     for ix in 0..tasks.len() {
-        tasks[ix].id = Some(tasks::task_id(plan, record.id, &saver.namespace, step, &tasks[ix], None));
+        tasks[ix].id = Some(tasks::task_id(plan, record.id, namespace, step, tasks[ix].kind(), None));
     }
     let states = subgraph_states(graph, saver, &tasks, looking.deep).await?;
     if pending.null.has_output() {

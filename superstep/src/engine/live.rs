@@ -87,6 +87,8 @@ pub(crate) struct Live<S: State> {
     pub(crate) max_version: u64,
     /// For each node, the versions of its triggers that it has run on.
     pub(crate) seen: Vec<u64>,
+    /// The places in `seen` with the newest version of all: where the nodes are that ran last.
+    pub(crate) last_seen: Vec<usize>,
     /// The newest version when the run was resumed last: what stops hold against.
     pub(crate) stop_seen: u64,
     /// The channels that the last step updated; `None` if that is not known.
@@ -111,6 +113,7 @@ impl<S: State> Live<S> {
             versions: vec![0; plan.triggered.len()],
             max_version: 0,
             seen: vec![0; plan.seen_len],
+            last_seen: Vec::new(),
             stop_seen: 0,
             updated: None,
             scratch: Vec::new(),

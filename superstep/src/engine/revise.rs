@@ -14,7 +14,7 @@ use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, Source};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
-use crate::id::{CheckpointId, TaskId};
+use crate::id::{CheckpointId, TaskId, name_key};
 use crate::node::Outcome;
 use crate::plan::{InputMode, Plan};
 use crate::state::{Put, State};
@@ -113,8 +113,9 @@ impl<'a, S: State> Reviser<'a, S> {
     fn tasks(&self) -> Vec<Task<S>> {
         let Some(record) = &self.record else { return Vec::new() };
         let mut tasks = tasks::next_tasks(self.plan, &self.live, None);
+        let namespace = name_key(&self.saver.namespace);
         for ix in 0..tasks.len() {
-            let id = tasks::task_id(self.plan, record.id, &self.saver.namespace, self.task_step, &tasks[ix], None);
+            let id = tasks::task_id(self.plan, record.id, namespace, self.task_step, tasks[ix].kind(), None);
             tasks[ix].id = Some(id);
         }
         tasks
@@ -130,7 +131,7 @@ impl<'a, S: State> Reviser<'a, S> {
         let id = CheckpointId::new(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
         let header =
-            Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes: Vec::new() };
+            Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes: None };
         let record = self.saver.record(self.plan, &mut self.live, header)?;
         self.saver.put(record).await?;
         Ok(id)
@@ -249,17 +250,10 @@ impl<'a, S: State> Reviser<'a, S> {
         if self.plan.nodes.len() == 1 {
             return Some(0);
         }
-        let mut seen: Vec<(u64, usize)> = Vec::new();
-        for node in 0..self.plan.nodes.len() {
-            let at = self.plan.nodes[node].seen_at;
-            let triggers = self.plan.nodes[node].triggers.len();
-            seen.extend(self.live.seen[at..at + triggers].iter().filter(|v| **v > 0).map(|v| (*v, node)));
-        }
-        seen.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| self.plan.nodes[a.1].name.cmp(&self.plan.nodes[b.1].name)));
-        match seen.as_slice() {
+        match self.live.last_seen.as_slice() {
             [] => self.plan.nodes.iter().position(|n| n.hidden),
-            [.., before, last] if before.0 == last.0 => None,
-            [.., last] => Some(last.1),
+            [at] => (0..self.plan.nodes.len()).rfind(|n| self.plan.nodes[*n].seen_at <= *at),
+            _ => None,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::checkpoint::{Durability, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
-use crate::id::CheckpointId;
+use crate::id::{CheckpointId, name_key};
 use crate::node::{Command, Interrupt, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::{Put, State};
@@ -87,9 +87,10 @@ pub(crate) struct Run<S: State> {
     pub(super) desk: Option<Arc<CallDesk<S>>>,
     pub(super) previous_value: Option<Value>,
     /// What the step's only task wrote, to be saved with the checkpoint.
-    pub(super) unsaved: Vec<TaskRecord>,
+    pub(super) unsaved: Option<TaskRecord>,
     /// The shown fields, as a set.
     output: Bits,
+    pub(super) namespace_key: u64,
 }
 
 impl<S: State> Run<S> {
@@ -101,6 +102,7 @@ impl<S: State> Run<S> {
     ) -> Self {
         let plan = graph.plan.clone();
         let mut output = Bits::default();
+        let namespace_key = name_key(&config.namespace);
         config.output.list().iter().for_each(|f| output.set(*f));
         Self {
             live: Live::empty(&plan),
@@ -124,7 +126,8 @@ impl<S: State> Run<S> {
             early: None,
             desk: None,
             previous_value: None,
-            unsaved: Vec::new(),
+            unsaved: None,
+            namespace_key,
             output,
         }
     }
@@ -132,6 +135,9 @@ impl<S: State> Run<S> {
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
     pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
         let result = self.drive_inner(input).await;
+        if result.is_err() {
+            self.save_unsaved().await;
+        }
         let paused_or_failed = !matches!(result, Ok(Ended::Done));
         let saved = self.save_exit(paused_or_failed).await;
         let flushed = match &mut self.saver {
@@ -156,7 +162,7 @@ impl<S: State> Run<S> {
         self.load().await?;
         self.begin(input).await?;
         loop {
-            let (tick, started) = if self.is_quiet() {
+            let (tick, started) = if self.may_glide() {
                 std::future::poll_fn(|cx| Poll::Ready(self.glide(cx))).await?
             } else {
                 self.prepare();

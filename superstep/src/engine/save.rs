@@ -1,11 +1,9 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Poller, Poll};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -15,7 +13,7 @@ use super::live::Live;
 use super::writes::TaskWrites;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue,
-    SavedCheckpoint, Source, TaskRecord, WriteRecord,
+    SavedCheckpoint, Saving, Source, TaskRecord, WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{CheckpointId, TaskId};
@@ -120,7 +118,7 @@ pub(crate) struct Header {
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) parents: Arc<BTreeMap<String, CheckpointId>>,
     /// What the step's tasks wrote, if it was not saved before.
-    pub(crate) writes: Vec<TaskRecord>,
+    pub(crate) writes: Option<TaskRecord>,
 }
 
 /// A checkpoint read back.
@@ -276,9 +274,9 @@ impl<S: State> Saver<S> {
             why,
         };
         let mut journal = live.journal.take().unwrap_or_default();
-        let changed = std::mem::take(&mut journal.changed);
+        let mut changed = std::mem::take(&mut journal.changed);
         let mut fields = Vec::with_capacity(changed.len());
-        for (field, entry) in changed {
+        for (field, entry) in changed.drain(..) {
             if plan.untracked.contains(&field) {
                 continue;
             }
@@ -297,6 +295,7 @@ impl<S: State> Saver<S> {
             };
             fields.push(FieldRecord { name, value });
         }
+        journal.changed = changed;
         live.journal = Some(journal);
         let control = control::encode(plan, self.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
         let Header { id, parent, base, source, step, metadata, parents, writes } = header;
@@ -307,38 +306,84 @@ impl<S: State> Saver<S> {
             base,
             source,
             step,
-            created_at: SystemTime::now(),
+            created_at: id.created_at(),
             metadata,
             parents,
             shape: plan.shape.clone(),
             control,
             fields,
-            writes,
+            writes: writes.map_or_else(Vec::new, |w| vec![w]),
         })
     }
 
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
-    pub(crate) async fn put(&mut self, record: CheckpointRecord) -> Result<(), CheckpointError> {
-        let (checkpointer, thread, namespace) =
-            (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
-        let save = Box::pin(async move { (*checkpointer).put(&thread, &namespace, record).await });
-        self.queue.add(save, self.durability).await
+    pub(crate) async fn put(&self, record: CheckpointRecord) -> Result<(), CheckpointError> {
+        self.save(Job::Checkpoint(record)).await
     }
 
-    pub(crate) async fn put_writes(
-        &mut self,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let (checkpointer, thread, namespace) =
-            (self.checkpointer.clone(), self.thread.clone(), self.namespace.clone());
-        let save = Box::pin(async move { (*checkpointer).put_writes(&thread, &namespace, checkpoint, task).await });
-        self.queue.add(save, self.durability).await
+    pub(crate) async fn put_writes(&self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
+        self.save(Job::Writes(checkpoint, task)).await
+    }
+
+    async fn save(&self, job: Job) -> Result<(), CheckpointError> {
+        if self.durability != Durability::Async {
+            self.flush().await?;
+            return self.start(job).await;
+        }
+        let mut job = Some(job);
+        std::future::poll_fn(|cx| match job.take() {
+            Some(job) => Poll::Ready(self.save_now(job, cx)),
+            None => Poll::Ready(Ok(())),
+        })
+        .await
+    }
+
+    fn start(&self, job: Job) -> Saving {
+        match job {
+            Job::Checkpoint(record) => (*self.checkpointer).put(&self.thread, &self.namespace, record),
+            Job::Writes(at, task) => (*self.checkpointer).put_writes(&self.thread, &self.namespace, at, task),
+        }
+    }
+
+    /// Saves a checkpoint in place if that can be done at once; else it goes on in the background.
+    pub(crate) fn put_now(&self, record: CheckpointRecord, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
+        self.save_now(Job::Checkpoint(record), cx)
+    }
+
+    /// One lock from the look to the change: saves of tasks that run side by side must not push each
+    /// other out.
+    fn save_now(&self, job: Job, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
+        let mut background = lock(&self.queue.background);
+        if let Some(mut before) = background.take() {
+            match Pin::new(&mut before).poll(cx) {
+                Poll::Ready(ended) => ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))?,
+                Poll::Pending => {
+                    let saver = self.clone();
+                    *background = Some(Background::spawn(async move {
+                        joined(before).await?;
+                        saver.start(job).await
+                    }));
+                    return Ok(());
+                }
+            }
+        }
+        let mut saving = self.start(job);
+        match Pin::new(&mut saving).poll(cx) {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                *background = Some(Background::spawn(saving));
+                Ok(())
+            }
+        }
     }
 
     /// Waits until all is saved.
-    pub(crate) async fn flush(&mut self) -> Result<(), CheckpointError> {
-        self.queue.flush().await
+    pub(crate) async fn flush(&self) -> Result<(), CheckpointError> {
+        let background = lock(&self.queue.background).take();
+        match background {
+            Some(background) => joined(background).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -356,59 +401,18 @@ impl TailSize {
     }
 }
 
-type Save = Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>;
+/// Something to save.
+enum Job {
+    Checkpoint(CheckpointRecord),
+    Writes(CheckpointId, TaskRecord),
+}
 
 type Background = super::attempt::AbortOnDrop<Result<(), CheckpointError>>;
 
-/// Saves in order. What is done at once is done in place; the rest goes on in the background.
+/// Saves go in order. What is done at once is done in place; the rest goes on in the background.
 #[derive(Default)]
 struct SaveQueue {
     background: Mutex<Option<Background>>,
-}
-
-impl SaveQueue {
-    async fn add(&self, save: Save, durability: Durability) -> Result<(), CheckpointError> {
-        if durability != Durability::Async {
-            self.flush().await?;
-            return save.await;
-        }
-        let mut save = Some(save);
-        std::future::poll_fn(|cx| Poll::Ready(self.add_now(&mut save, cx))).await
-    }
-
-    /// Saves in place what can be saved at once; the rest waits for what is before it. One lock from
-    /// the look to the change: saves of tasks that run side by side must not push each other out.
-    fn add_now(&self, save: &mut Option<Save>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
-        let Some(mut save) = save.take() else { return Ok(()) };
-        let mut background = lock(&self.background);
-        if let Some(mut before) = background.take() {
-            match Pin::new(&mut before).poll(cx) {
-                Poll::Ready(ended) => ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))?,
-                Poll::Pending => {
-                    *background = Some(Background::spawn(async move {
-                        joined(before).await?;
-                        save.await
-                    }));
-                    return Ok(());
-                }
-            }
-        }
-        match save.as_mut().poll(cx) {
-            Poll::Ready(result) => result,
-            Poll::Pending => {
-                *background = Some(Background::spawn(save));
-                Ok(())
-            }
-        }
-    }
-
-    async fn flush(&self) -> Result<(), CheckpointError> {
-        let background = lock(&self.background).take();
-        match background {
-            Some(background) => joined(background).await,
-            None => Ok(()),
-        }
-    }
 }
 
 async fn joined(task: Background) -> Result<(), CheckpointError> {

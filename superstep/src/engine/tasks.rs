@@ -44,6 +44,13 @@ impl<S: State> Task<S> {
     }
 }
 
+impl<S: State> Task<S> {
+    /// What its id is made of.
+    pub(crate) fn kind(&self) -> (usize, TaskPath) {
+        (self.node, self.path)
+    }
+}
+
 /// The node that the next step runs, if it is one alone and woken by an edge.
 pub(crate) fn lone_node<S: State>(plan: &Plan<S>, live: &Live<S>) -> Option<usize> {
     let updated = live.updated.as_ref().filter(|_| live.sends.is_empty() && live.start.is_none())?;
@@ -106,44 +113,21 @@ pub(crate) fn add_next_tasks<S: State>(
     }
 }
 
-/// The id of a task of a graph in `namespace`.
+/// The id of a task of a graph whose namespace has this key.
 pub(crate) fn task_id<S: State>(
     plan: &Plan<S>,
     checkpoint: CheckpointId,
-    namespace: &str,
+    namespace: u64,
     step: i64,
-    task: &Task<S>,
+    (node, path): (usize, TaskPath),
     failed: Option<TaskId>,
 ) -> TaskId {
-    use std::io::Write;
-    let node = &plan.nodes[task.node];
-    let mut text = SmallVec::<[u8; 160]>::new();
-    let mut add = |part: &str| text.extend_from_slice(part.as_bytes());
-    if !namespace.is_empty() {
-        add(namespace);
-        add("|");
-    }
-    add(&node.name);
-    // Writing to memory cannot fail.
-    let _infallible = write!(text, "{step}");
-    let mut add = |part: &str| text.extend_from_slice(part.as_bytes());
-    add(&node.name);
-    match task.path {
-        TaskPath::Pull => {
-            add("__pregel_pull");
-            node.trigger_names.iter().for_each(|t| add(t));
-        }
-        TaskPath::Push(ix) => {
-            add("__pregel_push");
-            let _infallible = write!(text, "{ix}");
-        }
-        TaskPath::Handler { .. } => {
-            add("__pregel_push");
-            add("node_error_handler");
-            add(&failed.map(|f| f.to_string()).unwrap_or_default());
-        }
-    }
-    TaskId::of(checkpoint, &text)
+    let (kind, place) = match path {
+        TaskPath::Pull => (0, 0),
+        TaskPath::Push(ix) => (1, ix as u64),
+        TaskPath::Handler { .. } => (2, failed.map_or(0, |f| f.0 as u64)),
+    };
+    TaskId::of(checkpoint, [namespace, plan.nodes[node].key, step as u64, kind, place])
 }
 
 /// The place of a task in the order in which writes are applied, as text.

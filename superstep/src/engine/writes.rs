@@ -17,6 +17,8 @@ pub(crate) struct TaskWrites<S: State> {
     pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
     /// Triggers written, with the member for joins.
     pub(crate) signals: SmallVec<[(usize, usize); 1]>,
+    /// The encoded puts, if someone saved them.
+    pub(crate) encoded: SmallVec<[Bytes; 1]>,
     /// It finished, even if it wrote nothing.
     pub(crate) done: bool,
     rest: Option<Box<Rest<S>>>,
@@ -24,8 +26,6 @@ pub(crate) struct TaskWrites<S: State> {
 
 /// What few tasks have.
 pub(crate) struct Rest<S: State> {
-    /// The encoded puts, if someone saved them.
-    pub(crate) encoded: Vec<Bytes>,
     /// The records of puts that were merged ahead.
     pub(crate) merged: Vec<WriteRecord>,
     /// The puts that were merged ahead, if someone wants to see them.
@@ -42,7 +42,6 @@ pub(crate) struct Rest<S: State> {
 impl<S: State> Default for Rest<S> {
     fn default() -> Self {
         Self {
-            encoded: Vec::new(),
             merged: Vec::new(),
             kept: Vec::new(),
             sends: Vec::new(),
@@ -58,7 +57,6 @@ impl<S: State> Default for Rest<S> {
 impl<S: State> Clone for Rest<S> {
     fn clone(&self) -> Self {
         Self {
-            encoded: self.encoded.clone(),
             merged: self.merged.clone(),
             kept: self.kept.clone(),
             sends: self.sends.clone(),
@@ -73,13 +71,19 @@ impl<S: State> Clone for Rest<S> {
 
 impl<S: State> Default for TaskWrites<S> {
     fn default() -> Self {
-        Self { puts: SmallVec::new(), signals: SmallVec::new(), done: false, rest: None }
+        Self { puts: SmallVec::new(), signals: SmallVec::new(), encoded: SmallVec::new(), done: false, rest: None }
     }
 }
 
 impl<S: State> Clone for TaskWrites<S> {
     fn clone(&self) -> Self {
-        Self { puts: self.puts.clone(), signals: self.signals.clone(), done: self.done, rest: self.rest.clone() }
+        Self {
+            puts: self.puts.clone(),
+            signals: self.signals.clone(),
+            encoded: self.encoded.clone(),
+            done: self.done,
+            rest: self.rest.clone(),
+        }
     }
 }
 
@@ -159,27 +163,29 @@ impl<S: State> TaskWrites<S> {
     }
 
     /// Encodes each put once; the checkpoint takes over the same bytes.
-    fn encode_puts(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<Vec<WriteRecord>, CheckpointError> {
+    pub(crate) fn encode_puts(
+        &mut self,
+        plan: &Plan<S>,
+        codec: &Codec<S>,
+    ) -> Result<Vec<WriteRecord>, CheckpointError> {
         if self.puts.is_empty() {
             return Ok(Vec::new());
         }
-        let mut encoded = std::mem::take(&mut self.rest_mut().encoded);
-        if encoded.len() != self.puts.len() {
-            encoded.clear();
+        if self.encoded.len() != self.puts.len() {
+            self.encoded.clear();
             for put in &self.puts {
                 let bytes = codec.write(&plan.schema, &put.write);
-                encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
+                self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
-        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len());
-        for (put, bytes) in self.puts.iter().zip(&encoded) {
+        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len().max(1));
+        for (put, bytes) in self.puts.iter().zip(&self.encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
                 let channel = plan.field_names[field].clone();
                 writes.push(WriteRecord { channel, value: bytes.clone(), overwrite: put.overwrite });
             }
         }
-        self.rest_mut().encoded = encoded;
         Ok(writes)
     }
 
@@ -198,10 +204,21 @@ impl<S: State> TaskWrites<S> {
         task: TaskId,
         path: Arc<str>,
     ) -> Result<TaskRecord, CheckpointError> {
-        let mut writes = match self.rest() {
+        let puts = match self.rest() {
             Some(rest) if !rest.merged.is_empty() => rest.merged.clone(),
             _ => self.encode_puts(plan, codec)?,
         };
+        self.record_with(puts, plan, task, path)
+    }
+
+    /// The same from records of the puts that were made before.
+    pub(crate) fn record_with(
+        &self,
+        mut writes: Vec<WriteRecord>,
+        plan: &Plan<S>,
+        task: TaskId,
+        path: Arc<str>,
+    ) -> Result<TaskRecord, CheckpointError> {
         for (channel, member) in &self.signals {
             let name = plan.control_names[*channel].clone();
             let value = match &plan.control[*channel].kind {
@@ -270,7 +287,7 @@ impl<S: State> TaskWrites<S> {
                 } else if let Some(field) = plan.field_named(name) {
                     let value = (codec.decode_write)(&plan.schema, field, &write.value).map_err(failed)?;
                     self.puts.push(Put { write: value, overwrite: write.overwrite });
-                    self.rest_mut().encoded.push(write.value.clone());
+                    self.encoded.push(write.value.clone());
                 } else {
                     tracing::warn!(channel = name, "a saved write is for a channel that the graph no longer has");
                     self.done = true;

@@ -416,6 +416,7 @@ pub(crate) fn node_plan<S: State>(
         plain: false,
         quick_branches: false,
         seen_at: 0,
+        key: crate::id::name_key(name),
         triggers: Numbers::new(),
         path: format!("~__pregel_pull, {name}").into(),
         trigger_names: Vec::new(),
@@ -480,8 +481,9 @@ pub(crate) fn finish<S: State>(
     };
     let deferred =
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
+    let lasting = |c: usize| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
     let mut plan = Plan {
-        triggers: (0..triggered.len()).filter(|c| !triggered[*c].is_empty()).collect(),
+        lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         shape: bytes::Bytes::new(),
         name: settings.name.as_str().into(),
         field_names: fields.iter().map(|f| f.name().into()).collect(),
