@@ -13,6 +13,7 @@ mod forms;
 mod functions;
 mod graph_settings;
 mod parallel_saves;
+mod parent_commands;
 mod questions;
 mod recovery;
 mod retry;
