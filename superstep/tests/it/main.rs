@@ -23,6 +23,7 @@ mod streams;
 mod subgraphs;
 mod support;
 mod threads;
+mod time_travel;
 mod timeouts;
 mod typed_equals_dynamic;
 mod ui;
