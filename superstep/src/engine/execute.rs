@@ -29,6 +29,8 @@ type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
 struct Trouble {
     failed: Option<Error>,
     bad_answer: Option<Error>,
+    /// A graph inside stopped because the run was asked to.
+    drained: Option<Error>,
     parent: Option<ParentCommand>,
     interrupts: Vec<Interrupt>,
     interrupted: bool,
@@ -339,8 +341,8 @@ impl<S: State> Run<S> {
         trouble: &mut Trouble,
     ) -> Result<Option<usize>, Error> {
         if error.is_drained() {
-            // A graph inside stopped as asked: the task has not failed, it has not finished.
-            trouble.failed.get_or_insert(error);
+            // A graph inside stopped as asked: the task has not failed, it has not finished, and the step goes on.
+            trouble.drained.get_or_insert(error);
             return Ok(None);
         }
         let node = &self.plan.nodes[self.tasks[ix].node];
@@ -402,7 +404,7 @@ fn error_text(error: &Error) -> String {
 
 impl Trouble {
     fn into_end(self) -> Result<Ended, Error> {
-        if let Some(error) = self.failed.or(self.bad_answer) {
+        if let Some(error) = self.failed.or(self.bad_answer).or(self.drained) {
             return Err(error);
         }
         if let Some(parent) = self.parent {

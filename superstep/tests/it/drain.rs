@@ -1,6 +1,9 @@
 //! Runs that are asked to stop at the next checkpoint while a subgraph runs.
 
+use std::sync::Arc;
+
 use superstep::{CompiledStateGraph, Context, Durability, ErrorKind, GoOn, MemorySaver, RunControl, START, StateGraph};
+use tokio::sync::{Barrier, Notify};
 
 use crate::support::{Count, Notes, NotesUpdate};
 
@@ -118,8 +121,7 @@ async fn a_drained_persistent_subgraph_goes_on_and_a_stateless_one_starts_anew()
 #[tokio::test]
 async fn a_drain_from_outside_reaches_a_subgraph_that_runs() {
     let (runs, saver, control) = (Runs::default(), MemorySaver::new(), RunControl::new());
-    let (inside, asked) =
-        (std::sync::Arc::new(tokio::sync::Barrier::new(2)), std::sync::Arc::new(tokio::sync::Barrier::new(2)));
+    let (inside, asked) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let first = {
         let (inside, asked) = (inside.clone(), asked.clone());
         move |_: Notes| {
@@ -145,4 +147,46 @@ async fn a_drain_from_outside_reaches_a_subgraph_that_runs() {
     assert_eq!(runs.second.get(), 0);
     let out = app.invoke(GoOn).thread("t").await.unwrap();
     assert_eq!(out.state.log.join(" "), "beside first second last", "a new run is not asked to stop");
+}
+
+#[tokio::test]
+async fn what_runs_beside_a_drained_subgraph_may_finish() {
+    let (runs, saver, go) = (Runs::default(), MemorySaver::new(), Arc::new(Notify::new()));
+    let (started, finished) = (Count::default(), Count::default());
+    let slow = {
+        let (go, started, finished) = (go.clone(), started.clone(), finished.clone());
+        move |_: Notes| {
+            let (go, finished) = (go.clone(), finished.clone());
+            started.up();
+            async move {
+                go.notified().await;
+                finished.up();
+                Notes::update().log(["slow"])
+            }
+        }
+    };
+    let app = StateGraph::new()
+        .add_node("child", child(&runs).compile().unwrap())
+        .add_node("slow", slow)
+        .add_node("last", counts("last", &runs.last))
+        .add_edge(START, "child")
+        .add_edge(START, "slow")
+        .add_edge(["child", "slow"], "last")
+        .checkpointer(saver)
+        .compile()
+        .unwrap();
+    let run = tokio::spawn(app.invoke(input()).thread("t").into_future());
+    // The child has stopped once nothing can go on by itself any more.
+    while runs.first.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    go.notify_one();
+    assert!(run.await.unwrap().unwrap_err().is_drained());
+    assert_eq!((started.get(), finished.get()), (1, 1), "the step ends, it is not broken off");
+    assert_eq!(app.thread("t").state().await.unwrap().next, ["child"]);
+    let out = app.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!((out.state.log.join(" ").as_str(), started.get()), ("first second slow last", 1));
 }
