@@ -432,10 +432,13 @@ impl<S: State> Plan<S> {
         for put in &mut writes.puts {
             S::prepare(&self.schema, &mut put.write);
         }
+        let node = &self.nodes[node];
         for goto in outcome.goto {
+            if let Some(why) = goto.mistake() {
+                return Err(End::Failed(Error::invalid(format!("node `{}`: {why}", node.name)).at(&node.name)));
+            }
             self.go(goto, writes);
         }
-        let node = &self.nodes[node];
         match outcome.next {
             Some(Next::End) => Ok(false),
             Some(Next::Node(name)) => {
@@ -526,7 +529,11 @@ impl<S: State> Plan<S> {
                     let words = format!("a conditional edge of `{from}` sends to `END`, which runs nothing");
                     return Err(Error::new(ErrorKind::InvalidUpdate, words).at(from));
                 }
-                _ => {}
+                route => {
+                    if let Some(why) = route.mistake() {
+                        return Err(Error::invalid(format!("a conditional edge of `{from}`: {why}")).at(from));
+                    }
+                }
             }
         }
         mapped.into_iter().for_each(|route| self.go(route, writes));

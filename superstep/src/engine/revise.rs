@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
+use super::attempt::End;
 use super::live::{Live, Start};
 use super::run::RunInput;
 use super::save::{Header, Journal, Loaded, Pending, Saver};
@@ -272,9 +273,10 @@ impl<'a, S: State> Reviser<'a, S> {
             outcome.puts.retain(|p| allowed(p));
         }
         let mut writes = TaskWrites::default();
-        let Ok(branches) = self.plan.take_outcome(node, outcome, &mut writes) else {
-            return Err(Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"));
-        };
+        let branches = self.plan.take_outcome(node, outcome, &mut writes).map_err(|end| match end {
+            End::Failed(error) => error,
+            _ => Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"),
+        })?;
         if branches {
             let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
             self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;

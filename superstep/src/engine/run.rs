@@ -442,6 +442,9 @@ impl<S: State> Run<S> {
         }
         let goto: Vec<Goto> = command.goto.into_vec();
         for to in &goto {
+            if let Some(why) = to.mistake() {
+                return Err(Error::invalid(format!("the command: {why}")));
+            }
             self.command_goto(to, &mut writes);
         }
         let resume = match command.resume.map(|r| r.0) {
