@@ -9,6 +9,7 @@ mod die_everywhere;
 mod die_inside;
 mod drain;
 mod draw;
+mod edges;
 mod faulty;
 mod forms;
 mod functions;
