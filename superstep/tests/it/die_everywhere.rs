@@ -26,7 +26,7 @@ struct Board {
 /// Two rounds of: plan, two nodes side by side, a join, three sends, a collector. Then a question
 /// beside a node that does not wait, and an end.
 fn graph(saver: Faulty) -> CompiledStateGraph<Board> {
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let says = move |name: &'static str| {
         let audit = audit.clone();
         move |_: Board, cx: Context| {
@@ -38,17 +38,17 @@ fn graph(saver: Faulty) -> CompiledStateGraph<Board> {
             }
         }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let plan = move |board: Board, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move { Board::update().round(board.round.unwrap_or(0) + 1).log([format!("plan after {}", board.total)]) }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let work = move |Sent(part): Sent<i64>, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move { Board::update().total(part).log([format!("work {part}")]) }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let ask = move |_: Board, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move {
@@ -106,19 +106,19 @@ async fn to_the_end(app: &CompiledStateGraph<Board>, durability: Durability) -> 
 }
 
 async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
-    let whole = Faulty::new(None, slow);
+    let whole = Faulty::failing(None, slow);
     let expected = to_the_end(&graph(whole.clone()), durability).await.expect("nothing goes wrong");
-    check_audit(&whole.audit, "undisturbed");
+    check_audit(&whole.hook.audit, "undisturbed");
     let calls = whole.calls();
     assert!(calls > 30, "the run is long enough to be worth it: {calls} calls");
 
     for call in 0..calls {
         let story = format!("{durability:?}, {fault:?} at call {call}");
-        let saver = Faulty::new(Some((call, fault)), slow);
+        let saver = Faulty::failing(Some((call, fault)), slow);
         let broken = graph(saver.clone());
         tokio::select! {
             biased;
-            () = saver.died.notified() => {}
+            () = saver.hook.died.notified() => {}
             result = to_the_end(&broken, durability) => {
                 let error = result.expect_err(&story);
                 assert_eq!(error.kind(), ErrorKind::Checkpoint, "{story}: {error}");
@@ -128,7 +128,7 @@ async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
         let mended = saver.mended();
         let found = to_the_end(&graph(mended.clone()), durability).await.expect(&story);
         assert!(found == expected, "{story}, the history is\n{found}\ninstead of\n{expected}");
-        check_audit(&mended.audit, &story);
+        check_audit(&mended.hook.audit, &story);
     }
 }
 

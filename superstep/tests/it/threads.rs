@@ -260,7 +260,7 @@ async fn an_update_that_fails_leaves_no_result_for_a_node_that_waits() {
 async fn a_bulk_update_that_cannot_be_saved_says_so_and_keeps_what_was() {
     use crate::faulty::{Fault, Faulty};
     let run = |fault| async move {
-        let saver = Faulty::new(fault, false);
+        let saver = Faulty::failing(fault, false);
         let app = a_b_c().checkpointer(saver.clone()).compile().unwrap();
         let result = app.thread("t").bulk_update(vec![vec![by("a", "one")], vec![by("b", "two")]]).await;
         let saver = saver.mended();
