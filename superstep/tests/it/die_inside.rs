@@ -112,7 +112,7 @@ async fn dies_at_every_call<Fut>(run: impl Fn(Faulty, Durability) -> Fut, expect
 where
     Fut: Future<Output = Result<String, Error>>,
 {
-    for durability in [Durability::Sync, Durability::Async] {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         for fault in [Fault::Refused, Fault::Unacknowledged, Fault::Death] {
             let whole = Faulty::failing(None, false);
             assert_eq!(run(whole.clone(), durability).await.expect("nothing goes wrong"), expected);
