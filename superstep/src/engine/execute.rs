@@ -150,7 +150,7 @@ impl<S: State> Run<S> {
         let node = &plan.nodes[node_ix];
         let input = self.take_state_input(node);
         let (step, stop) = (self.step, self.stop);
-        let present = node.run.subgraph.is_some().then(|| self.live.present.clone());
+        let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
