@@ -409,6 +409,22 @@ impl Options {
         }))
     }
 
+    /// The checkpoint inside a subgraph that the run starts at must exist: it is asked for only when the run
+    /// comes there, and not at all by a subgraph that starts anew.
+    async fn check_place(&self, shared: &RunShared) -> Result<(), Error> {
+        let (Some((namespace, map)), Some(checkpointer), Some(thread)) =
+            (&self.namespace, &shared.checkpointer, &shared.thread)
+        else {
+            return Ok(());
+        };
+        match map.get(namespace) {
+            Some(id) if !namespace.is_empty() && checkpointer.get(thread, namespace, Some(*id)).await?.is_none() => {
+                Err(Error::invalid(format!("thread `{thread}` has no checkpoint {id}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn config<S: State>(&mut self, graph: &CompiledStateGraph<S>, output: Fields) -> Result<LoopConfig, Error> {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
@@ -437,6 +453,7 @@ async fn run<S: State>(
     shared: Arc<RunShared>,
     output: Fields,
 ) -> Result<Output<S>, Error> {
+    options.check_place(&shared).await?;
     let config = options.config(&graph, output)?;
     let saver = match (&shared.checkpointer, &shared.thread, graph.codec) {
         (Some(checkpointer), Some(thread), Some(codec)) => {

@@ -66,11 +66,13 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
+    /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
+    pub(crate) needs_present: bool,
 }
 
 impl<S: State> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
-        Self { run: self.run.clone(), subgraph: self.subgraph.clone() }
+        Self { run: self.run.clone(), subgraph: self.subgraph.clone(), needs_present: self.needs_present }
     }
 }
 

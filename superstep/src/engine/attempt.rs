@@ -440,10 +440,15 @@ impl<S: State> Plan<S> {
         for put in &mut writes.puts {
             S::prepare(&self.schema, &mut put.write);
         }
-        if !outcome.goto.is_empty() {
-            outcome.goto.into_iter().for_each(|goto| self.go(goto, writes));
-        }
         let node = &self.nodes[node];
+        if !outcome.goto.is_empty() {
+            for goto in outcome.goto {
+                if let Some(why) = goto.mistake() {
+                    return Err(End::Failed(Error::invalid(format!("node `{}`: {why}", node.name)).at(&node.name)));
+                }
+                self.go(goto, writes);
+            }
+        }
         match outcome.next {
             Some(Next::End) => Ok(false),
             Some(Next::Node(name)) => {
@@ -534,7 +539,11 @@ impl<S: State> Plan<S> {
                     let words = format!("a conditional edge of `{from}` sends to `END`, which runs nothing");
                     return Err(Error::new(ErrorKind::InvalidUpdate, words).at(from));
                 }
-                _ => {}
+                route => {
+                    if let Some(why) = route.mistake() {
+                        return Err(Error::invalid(format!("a conditional edge of `{from}`: {why}")).at(from));
+                    }
+                }
             }
         }
         mapped.into_iter().for_each(|route| self.go(route, writes));

@@ -61,6 +61,8 @@ impl<S: State> Polled<S> {
 struct Trouble {
     failed: Option<Error>,
     bad_answer: Option<Error>,
+    /// A graph inside stopped because the run was asked to.
+    drained: Option<Error>,
     parent: Option<ParentCommand>,
     interrupts: Vec<Interrupt>,
     interrupted: bool,
@@ -193,7 +195,7 @@ impl<S: State> Run<S> {
         let entered = span.enter();
         let mut context: Option<Context> = None;
         let (step, stop) = (self.step, self.stop);
-        let present = node.run.subgraph.is_some().then(|| self.live.present.clone());
+        let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
@@ -411,8 +413,8 @@ impl<S: State> Run<S> {
         trouble: &mut Trouble,
     ) -> Result<Option<usize>, Error> {
         if error.is_drained() {
-            // A graph inside stopped as asked: the task has not failed, it has not finished.
-            trouble.failed.get_or_insert(error);
+            // A graph inside stopped as asked: the task has not failed, it has not finished, and the step goes on.
+            trouble.drained.get_or_insert(error);
             return Ok(None);
         }
         let node = &self.plan.nodes[self.tasks[ix].node];
@@ -474,7 +476,7 @@ fn error_text(error: &Error) -> String {
 
 impl Trouble {
     fn into_end(self) -> Result<Ended, Error> {
-        if let Some(error) = self.failed.or(self.bad_answer) {
+        if let Some(error) = self.failed.or(self.bad_answer).or(self.drained) {
             return Err(error);
         }
         if let Some(parent) = self.parent {

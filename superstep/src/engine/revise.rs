@@ -6,12 +6,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
+use super::attempt::End;
 use super::live::{Live, Start};
 use super::run::RunInput;
 use super::save::{Header, Journal, Loaded, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Source};
+use crate::checkpoint::{CheckpointRecord, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
@@ -127,11 +128,11 @@ impl<'a, S: State> Reviser<'a, S> {
         step: i64,
         parent: Option<CheckpointId>,
         base: Option<CheckpointId>,
+        writes: Vec<TaskRecord>,
     ) -> Result<CheckpointId, Error> {
         let id = CheckpointId::new(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let header =
-            Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes: None };
+        let header = Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes };
         let record = self.saver.record(self.plan, &mut self.live, header)?;
         self.saver.put(record).await?;
         Ok(id)
@@ -158,7 +159,7 @@ impl<'a, S: State> Reviser<'a, S> {
         apply(self.plan, &mut self.live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
         self.live.updated = None;
         let base = self.base();
-        self.save(Source::Update, self.step + 1, base, base).await
+        self.save(Source::Update, self.step + 1, base, base, Vec::new()).await
     }
 
     async fn as_input(&mut self, input: RunInput<S>) -> Result<CheckpointId, Error> {
@@ -176,7 +177,7 @@ impl<'a, S: State> Reviser<'a, S> {
         self.live.updated = None;
         let step = if self.record.is_some() { self.step + 1 } else { -1 };
         let base = self.base();
-        self.save(Source::Input, step, base, base).await
+        self.save(Source::Input, step, base, base, Vec::new()).await
     }
 
     async fn copy(&mut self) -> Result<CheckpointId, Error> {
@@ -185,7 +186,7 @@ impl<'a, S: State> Reviser<'a, S> {
         };
         let (parent, base) = (record.parent, Some(record.id));
         self.live.updated = None;
-        self.save(Source::Fork, self.step + 1, parent, base).await
+        self.save(Source::Fork, self.step + 1, parent, base, Vec::new()).await
     }
 
     async fn as_nodes(&mut self, updates: NodeUpdates<S>, addressed: bool) -> Result<CheckpointId, Error> {
@@ -202,19 +203,19 @@ impl<'a, S: State> Reviser<'a, S> {
             _ => false,
         };
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        let mut results = Vec::new();
         for (ix, (node, outcome, given)) in updates.into_iter().enumerate() {
             let node = self.resolve(node, several)?;
             let mut writes = self.writes_of(node, outcome).await?;
             let id = given.or_else(|| free.get_mut(&node)?.pop_front());
             let id = id.unwrap_or_else(|| self.made_up_id(ix));
-            if let (Some(base), false) = (self.base(), superseded) {
+            if self.record.is_some() && !superseded {
                 // The history shows what was put in as the result of the node's task.
                 let mut shown = writes.clone();
                 shown.done = !shown.has_output();
                 if shown.has_output() {
-                    let record =
-                        shown.record(self.plan, self.saver.codec, id, format!("~__interrupt__, {ix:010}").into())?;
-                    self.saver.put_writes(base, record).await?;
+                    let path = format!("~__interrupt__, {ix:010}").into();
+                    results.push(shown.record(self.plan, self.saver.codec, id, path)?);
                 }
                 shown.done = writes.done;
                 writes = shown;
@@ -224,7 +225,8 @@ impl<'a, S: State> Reviser<'a, S> {
         apply(self.plan, &mut self.live, None, batch, None)?;
         self.live.updated = None;
         let base = self.base();
-        self.save(Source::Update, self.step + 1, base, base).await
+        // Results by hand are saved with the checkpoint that they made, or not at all.
+        self.save(Source::Update, self.step + 1, base, base, results).await
     }
 
     fn made_up_id(&self, ix: usize) -> TaskId {
@@ -266,9 +268,10 @@ impl<'a, S: State> Reviser<'a, S> {
             outcome.puts.retain(|p| allowed(p));
         }
         let mut writes = TaskWrites::default();
-        let Ok(branches) = self.plan.take_outcome(node, outcome, &mut writes) else {
-            return Err(Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"));
-        };
+        let branches = self.plan.take_outcome(node, outcome, &mut writes).map_err(|end| match end {
+            End::Failed(error) => error,
+            _ => Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"),
+        })?;
         if branches {
             let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
             self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;

@@ -118,7 +118,7 @@ pub(crate) struct Header {
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) parents: Arc<BTreeMap<String, CheckpointId>>,
     /// What the step's tasks wrote, if it was not saved before.
-    pub(crate) writes: Option<TaskRecord>,
+    pub(crate) writes: Vec<TaskRecord>,
 }
 
 /// A checkpoint read back.
@@ -312,7 +312,7 @@ impl<S: State> Saver<S> {
             shape: plan.shape.clone(),
             control,
             fields,
-            writes: writes.map_or_else(Vec::new, |w| vec![w]),
+            writes,
         })
     }
 

@@ -311,7 +311,9 @@ type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Op
 /// A send as it is saved: node, payload, timeout in milliseconds.
 pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Bytes, String> {
     let payload = tracked_payload(plan, &send.payload)?;
-    let ms = |d: Option<std::time::Duration>| d.map(|d| d.as_millis() as u64);
+    // Rounded up: no limit becomes one of no time.
+    let ms =
+        |d: Option<std::time::Duration>| d.map(|d| d.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u64::MAX));
     let timeout = send.timeout.as_ref().map(|t| (ms(t.run), ms(t.idle), t.heartbeat_only));
     let saved: SavedSend<'_> = (send.node.as_ref().into(), serde_bytes::Bytes2(payload), timeout);
     encode(&saved).map_err(|e| e.to_string())

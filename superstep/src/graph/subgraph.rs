@@ -193,7 +193,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
+        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph(), needs_present: true }
     }
 }
 
@@ -308,6 +308,6 @@ where
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
+        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph(), needs_present: false }
     }
 }

@@ -44,6 +44,12 @@ impl Send {
         self
     }
 
+    /// What is wrong with it, if anything.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        let why = self.timeout.as_ref()?.mistake()?;
+        Some(format!("a send to `{}` has a limit of no time: {why}", self.node))
+    }
+
     /// The node that it is for.
     pub fn node(&self) -> &str {
         &self.node
@@ -153,6 +159,16 @@ pub enum Goto {
     Node(Cow<'static, str>),
     /// A node, on a payload.
     Send(Send),
+}
+
+impl Goto {
+    /// What is wrong with it, if anything.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        match self {
+            Goto::Send(send) => send.mistake(),
+            Goto::Node(_) => None,
+        }
+    }
 }
 
 impl From<&'static str> for Goto {

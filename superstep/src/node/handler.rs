@@ -95,7 +95,7 @@ pub trait IntoNode<S: State, Marker> {
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        BoxedNode { run: Arc::new(move |call| self.start(call)), subgraph: None }
+        BoxedNode { run: Arc::new(move |call| self.start(call)), subgraph: None, needs_present: false }
     }
 }
 
@@ -129,7 +129,7 @@ where
             }) as NodeFuture<S>
         }
     };
-    BoxedNode { run: Arc::new(run), subgraph: None }
+    BoxedNode { run: Arc::new(run), subgraph: None, needs_present: false }
 }
 
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {

@@ -2,15 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::json;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Command, CompiledStateGraph, END, Error, ErrorKind,
-    GoOn, IntoUpdate, JsonInput, JsonState, ListQuery, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
-    TaskRecord,
+    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, IntoUpdate, JsonInput, JsonState,
+    MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
 };
 
+use crate::support::hooked::{Hook, Hooked};
 use crate::support::{Notes, NotesUpdate, a_b_c, saved, says, trace};
 
 fn input() -> NotesUpdate {
@@ -250,53 +249,28 @@ async fn a_node_cannot_answer_questions() {
     assert!(error.to_string().contains("a node cannot answer questions"), "{error}");
 }
 
-/// Gives back checkpoints that were tampered with.
-struct Tampered<F>(MemorySaver, Arc<Mutex<Option<F>>>);
+type Hand = Box<dyn Fn(&mut SavedCheckpoint) + std::marker::Send>;
 
-#[async_trait]
-impl<F: Fn(&mut SavedCheckpoint) + std::marker::Send + Sync + 'static> Checkpointer for Tampered<F> {
-    async fn put(&self, thread: &str, ns: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        self.0.put(thread, ns, checkpoint).await
-    }
-    async fn put_writes(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        self.0.put_writes(thread, ns, at, task).await
-    }
-    async fn get(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: Option<CheckpointId>,
-    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        let mut saved = self.0.get(thread, ns, at).await?;
-        if let (Some(saved), Some(tamper)) = (&mut saved, &*self.1.lock().expect("nobody panics with it")) {
+/// Gives back checkpoints that were tampered with.
+#[derive(Clone, Default)]
+struct Tampering(Arc<Mutex<Option<Hand>>>);
+
+impl Hook for Tampering {
+    fn read(&self, saved: &mut SavedCheckpoint) {
+        if let Some(tamper) = &*self.0.lock().expect("nobody panics with it") {
             tamper(saved);
         }
-        Ok(saved)
-    }
-    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        self.0.list(thread, ns, query).await
-    }
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        self.0.namespaces(thread).await
-    }
-    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.0.delete_thread(thread).await
     }
 }
 
 /// The errors of a state and of a run over a checkpoint that was tampered with.
-async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + Sync + 'static) -> String {
-    let (saver, hand) = (MemorySaver::new(), Arc::new(Mutex::new(None)));
-    let app = a_b_c().interrupt_before(["c"]).checkpointer(Tampered(saver, hand.clone())).compile().unwrap();
+async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + 'static) -> String {
+    let Tampering(hand) = Tampering::default();
+    let saver = Hooked::new(Tampering(hand.clone()));
+    let app = a_b_c().interrupt_before(["c"]).checkpointer(saver).compile().unwrap();
     app.invoke(input()).thread("t").await.unwrap();
     let before = trace(&app.thread("t")).await.unwrap();
-    *hand.lock().unwrap() = Some(tamper);
+    *hand.lock().unwrap() = Some(Box::new(tamper));
     let seen = app.thread("t").state().await.unwrap_err();
     let run = app.invoke(GoOn).thread("t").await.unwrap_err();
     assert_eq!((seen.kind(), run.kind()), (ErrorKind::Checkpoint, ErrorKind::Checkpoint));

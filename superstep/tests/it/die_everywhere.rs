@@ -26,7 +26,7 @@ struct Board {
 /// Two rounds of: plan, two nodes side by side, a join, three sends, a collector. Then a question
 /// beside a node that does not wait, and an end.
 fn graph(saver: Faulty) -> CompiledStateGraph<Board> {
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let says = move |name: &'static str| {
         let audit = audit.clone();
         move |_: Board, cx: Context| {
@@ -38,17 +38,17 @@ fn graph(saver: Faulty) -> CompiledStateGraph<Board> {
             }
         }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let plan = move |board: Board, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move { Board::update().round(board.round.unwrap_or(0) + 1).log([format!("plan after {}", board.total)]) }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let work = move |Sent(part): Sent<i64>, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move { Board::update().total(part).log([format!("work {part}")]) }
     };
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let ask = move |_: Board, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move {
@@ -83,6 +83,11 @@ fn graph(saver: Faulty) -> CompiledStateGraph<Board> {
         .expect("the graph has no mistakes")
 }
 
+/// The thread as it is saved, without faults.
+async fn saved_thread(saver: &Faulty) -> String {
+    trace(&graph(saver.clone().mended()).thread("t")).await.expect("nothing goes wrong")
+}
+
 /// What a caller does who knows nothing but the thread: start it, answer it, or go on with it.
 async fn go_on(app: &CompiledStateGraph<Board>, durability: Durability) -> Result<Option<Output<Board>>, Error> {
     let seen = app.thread("t").state().await?;
@@ -106,19 +111,19 @@ async fn to_the_end(app: &CompiledStateGraph<Board>, durability: Durability) -> 
 }
 
 async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
-    let whole = Faulty::new(None, slow);
+    let whole = Faulty::failing(None, slow);
     let expected = to_the_end(&graph(whole.clone()), durability).await.expect("nothing goes wrong");
-    check_audit(&whole.audit, "undisturbed");
+    check_audit(&whole.hook.audit, "undisturbed");
     let calls = whole.calls();
     assert!(calls > 30, "the run is long enough to be worth it: {calls} calls");
 
     for call in 0..calls {
         let story = format!("{durability:?}, {fault:?} at call {call}");
-        let saver = Faulty::new(Some((call, fault)), slow);
+        let saver = Faulty::failing(Some((call, fault)), slow);
         let broken = graph(saver.clone());
         tokio::select! {
             biased;
-            () = saver.died.notified() => {}
+            () = saver.hook.died.notified() => {}
             result = to_the_end(&broken, durability) => {
                 let error = result.expect_err(&story);
                 assert_eq!(error.kind(), ErrorKind::Checkpoint, "{story}: {error}");
@@ -128,7 +133,7 @@ async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
         let mended = saver.mended();
         let found = to_the_end(&graph(mended.clone()), durability).await.expect(&story);
         assert!(found == expected, "{story}, the history is\n{found}\ninstead of\n{expected}");
-        check_audit(&mended.audit, &story);
+        check_audit(&mended.hook.audit, &story);
     }
 }
 
@@ -155,4 +160,51 @@ async fn a_process_that_dies_in_a_call_loses_nothing_that_was_saved() {
     dies_at_every_call(Durability::Sync, Fault::Death, false).await;
     dies_at_every_call(Durability::Async, Fault::Death, false).await;
     dies_at_every_call(Durability::Async, Fault::Death, true).await;
+}
+
+/// With durability `exit` a run is saved when it ends or pauses: a thread is as it was before a run, or as it is
+/// after it, and never in between.
+async fn is_before_or_after_a_run(fault: Fault, slow: bool) {
+    let exit = Durability::Exit;
+    let whole = Faulty::failing(None, slow);
+    let app = graph(whole.clone());
+    let mut wholes = vec![saved_thread(&whole).await];
+    while go_on(&app, exit).await.expect("nothing goes wrong").is_some() {
+        wholes.push(saved_thread(&whole).await);
+    }
+    assert_eq!(wholes.len(), 3, "before, paused and done: {wholes:#?}");
+    // Looking at the saved thread made calls of its own.
+    let whole = Faulty::failing(None, slow);
+    let expected = to_the_end(&graph(whole.clone()), exit).await.expect("nothing goes wrong");
+    assert_eq!(Some(&expected), wholes.last());
+    let mut found = vec![0; wholes.len()];
+    for call in 0..whole.calls() {
+        let story = format!("{fault:?} at call {call}");
+        let saver = Faulty::failing(Some((call, fault)), slow);
+        let broken = graph(saver.clone());
+        tokio::select! {
+            biased;
+            () = saver.hook.died.notified() => {}
+            result = to_the_end(&broken, exit) => {
+                assert_eq!(result.expect_err(&story).kind(), ErrorKind::Checkpoint, "{story}");
+            }
+        }
+        drop(broken);
+        let left = saved_thread(&saver).await;
+        let which = wholes.iter().position(|whole| *whole == left);
+        found[which.unwrap_or_else(|| panic!("{story}: half a run is left\n{left}"))] += 1;
+        let mended = saver.mended();
+        let end = to_the_end(&graph(mended.clone()), exit).await.expect(&story);
+        assert!(end == expected, "{story}, the history is\n{end}\ninstead of\n{expected}");
+        check_audit(&mended.hook.audit, &story);
+    }
+    assert!(found.iter().all(|n| *n > 0), "faults came before, between and after the runs: {found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_is_saved_at_the_end_of_runs_is_never_left_between() {
+    for fault in [Fault::Refused, Fault::Unacknowledged, Fault::Death] {
+        is_before_or_after_a_run(fault, false).await;
+        is_before_or_after_a_run(fault, true).await;
+    }
 }

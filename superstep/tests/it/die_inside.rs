@@ -11,7 +11,7 @@ use crate::support::{Notes, says};
 /// A parent with a subgraph of two nodes and a question, beside another node.
 fn nested(saver: Faulty) -> CompiledStateGraph<Notes> {
     let counted = |name: &'static str| {
-        let audit = saver.audit.clone();
+        let audit = saver.hook.audit.clone();
         move |_: Notes, cx: Context| {
             note(&audit, Seen::Ran(cx.task_id().to_string()));
             async move { Notes::update().log([name]) }
@@ -81,7 +81,7 @@ async fn run_nested(saver: Faulty, durability: Durability) -> Result<String, Err
 }
 
 async fn run_functions(saver: Faulty, durability: Durability) -> Result<String, Error> {
-    let audit = saver.audit.clone();
+    let audit = saver.hook.audit.clone();
     let double: Task<i64, i64> = Task::new("double", move |n: i64, cx: Context| {
         note(&audit, Seen::Ran(cx.task_id().to_string()));
         async move { Ok::<_, BoxError>(n * 2) }
@@ -112,16 +112,16 @@ async fn dies_at_every_call<Fut>(run: impl Fn(Faulty, Durability) -> Fut, expect
 where
     Fut: Future<Output = Result<String, Error>>,
 {
-    for durability in [Durability::Sync, Durability::Async] {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
         for fault in [Fault::Refused, Fault::Unacknowledged, Fault::Death] {
-            let whole = Faulty::new(None, false);
+            let whole = Faulty::failing(None, false);
             assert_eq!(run(whole.clone(), durability).await.expect("nothing goes wrong"), expected);
             for call in 0..whole.calls() {
                 let story = format!("{durability:?}, {fault:?} at call {call}");
-                let saver = Faulty::new(Some((call, fault)), false);
+                let saver = Faulty::failing(Some((call, fault)), false);
                 tokio::select! {
                     biased;
-                    () = saver.died.notified() => {}
+                    () = saver.hook.died.notified() => {}
                     result = run(saver.clone(), durability) => {
                         let error = result.expect_err(&story);
                         assert_eq!(error.kind(), ErrorKind::Checkpoint, "{story}: {error}");
@@ -129,7 +129,7 @@ where
                 }
                 let mended = saver.mended();
                 assert_eq!(run(mended.clone(), durability).await.expect(&story), expected, "{story}");
-                check_audit(&mended.audit, &story);
+                check_audit(&mended.hook.audit, &story);
             }
         }
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, ListQuery, MemorySaver, SavedCheckpoint, TaskRecord,
-};
+use superstep::{CheckpointError, MemorySaver};
 use tokio::sync::Notify;
+
+use crate::support::hooked::{Call, Hook, Hooked, Serving};
 
 /// How a call of the checkpointer goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,9 +35,11 @@ pub(crate) fn note(audit: &Audit, seen: Seen) {
 }
 
 /// A checkpointer over [`MemorySaver`] with a fault at one of its calls.
-#[derive(Clone)]
-pub(crate) struct Faulty {
-    inner: MemorySaver,
+pub(crate) type Faulty = Hooked<Faults>;
+
+/// Counts calls, and fails at one of them.
+#[derive(Clone, Default)]
+pub(crate) struct Faults {
     pub(crate) audit: Audit,
     calls: Arc<AtomicUsize>,
     fault: Option<(usize, Fault)>,
@@ -48,28 +50,38 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    pub(crate) fn new(fault: Option<(usize, Fault)>, slow: bool) -> Self {
-        Self {
-            inner: MemorySaver::new(),
-            audit: Audit::default(),
-            calls: Arc::default(),
-            fault,
-            slow,
-            died: Arc::default(),
-            is_dead: Arc::default(),
-        }
+    /// A new storage that fails at this call, counted from 0.
+    pub(crate) fn failing(fault: Option<(usize, Fault)>, slow: bool) -> Self {
+        Self::over(MemorySaver::new(), fault, slow)
+    }
+
+    /// The same over a storage.
+    pub(crate) fn over(inner: MemorySaver, fault: Option<(usize, Fault)>, slow: bool) -> Self {
+        Self { inner, hook: Faults { fault, slow, ..Faults::default() } }
     }
 
     /// The same storage, without the fault.
-    pub(crate) fn mended(self) -> Self {
-        Self { fault: None, is_dead: Arc::default(), ..self }
+    pub(crate) fn mended(mut self) -> Self {
+        (self.hook.fault, self.hook.is_dead) = (None, Arc::default());
+        self
     }
 
     pub(crate) fn calls(&self) -> usize {
-        self.calls.load(Ordering::SeqCst)
+        self.hook.calls.load(Ordering::SeqCst)
     }
+}
 
-    async fn serve<T>(&self, call: impl Future<Output = Result<T, CheckpointError>>) -> Result<T, CheckpointError> {
+impl Faults {
+    async fn serve(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        serving.await?;
+        call.finished().iter().for_each(|task| note(&self.audit, Seen::Saved(task.to_string())));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Hook for Faults {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
         if self.slow {
             tokio::task::yield_now().await;
@@ -77,67 +89,15 @@ impl Faulty {
         let lost = || CheckpointError::backend(format!("the disk failed at call {number}"));
         match self.fault.filter(|(at, _)| *at == number) {
             None if self.is_dead.load(Ordering::SeqCst) => std::future::pending().await,
-            None => call.await,
+            None => self.serve(call, serving).await,
             Some((_, Fault::Refused)) => Err(lost()),
-            Some((_, Fault::Unacknowledged)) => call.await.and_then(|_| Err(lost())),
+            Some((_, Fault::Unacknowledged)) => self.serve(call, serving).await.and_then(|()| Err(lost())),
             Some((_, Fault::Death)) => {
                 self.is_dead.store(true, Ordering::SeqCst);
                 self.died.notify_one();
                 std::future::pending().await
             }
         }
-    }
-}
-
-#[async_trait]
-impl Checkpointer for Faulty {
-    async fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        let saves = async {
-            let finished: Vec<String> = checkpoint.writes.iter().map(|task| task.task.to_string()).collect();
-            self.inner.put(thread, namespace, checkpoint).await?;
-            finished.into_iter().for_each(|id| note(&self.audit, Seen::Saved(id)));
-            Ok(())
-        };
-        self.serve(saves).await
-    }
-
-    async fn put_writes(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let saves = async {
-            let (id, finished) = (task.task.to_string(), task.is_finished());
-            self.inner.put_writes(thread, ns, at, task).await?;
-            if finished {
-                note(&self.audit, Seen::Saved(id));
-            }
-            Ok(())
-        };
-        self.serve(saves).await
-    }
-
-    async fn get(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: Option<CheckpointId>,
-    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        self.serve(self.inner.get(thread, ns, at)).await
-    }
-
-    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        self.serve(self.inner.list(thread, ns, query)).await
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        self.inner.namespaces(thread).await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.inner.delete_thread(thread).await
     }
 }
 

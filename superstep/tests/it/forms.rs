@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use superstep::{
     Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, EphemeralValue, ErrorKind,
     JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message, MutationLog, Next, Node, NodeBuilder,
-    ParallelNode, Pregel, PregelBuilder, RetryPolicy, START, StateGraph, StateMutation, Workflow, WorkflowError,
-    WorkflowState,
+    ParallelNode, PartialAgent, Pregel, PregelBuilder, RetryPolicy, START, StateGraph, StateMutation, Workflow,
+    WorkflowError, WorkflowState,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -273,4 +273,53 @@ async fn an_agent_is_a_node_and_its_error_the_nodes_error() {
         (ErrorKind::Node, Some("shout"), "node `shout` failed: nobody said anything")
     );
     let _: NotesUpdate = Notes::update();
+}
+
+/// Answers with how many lines it saw, and nothing else.
+struct Counts(Count);
+
+#[async_trait]
+impl PartialAgent for Counts {
+    type State = Notes;
+    type Update = NotesUpdate;
+    async fn run_partial(&self, notes: Notes) -> Result<NotesUpdate, BoxError> {
+        self.0.up();
+        if notes.total < 0 {
+            return Err("there is less than nothing to count".into());
+        }
+        Ok(Notes::update().log([format!("saw {}", notes.log.len())]))
+    }
+}
+
+#[tokio::test]
+async fn a_partial_agent_is_a_node_whose_update_goes_through_the_reducers() {
+    let runs = Count::default();
+    let app = StateGraph::new()
+        .add_node("counts", Counts(runs.clone()))
+        .add_node("beside", says("beside"))
+        .add_edge(START, "counts")
+        .add_edge(START, "beside")
+        .add_node("next", says("next"))
+        .add_edge("counts", "next")
+        .compile()
+        .unwrap();
+    let out = app.invoke(Notes::update().log(["start"]).total(3)).await.unwrap();
+    // A whole state would have overwritten what ran beside it, and added the total once more.
+    assert_eq!((out.state.log.join(" ").as_str(), out.state.total), ("start beside saw 1 next", 3));
+    assert_eq!(runs.get(), 1);
+}
+
+#[tokio::test]
+async fn a_partial_agent_fails_and_is_handled_like_any_node() {
+    let options = superstep::NodeOptions::new().error_handler(says("handled"));
+    let app = |options| {
+        StateGraph::new()
+            .add_node_with("counts", Counts(Count::default()), options)
+            .add_edge(START, "counts")
+            .compile()
+            .unwrap()
+    };
+    let error = app(superstep::NodeOptions::new()).invoke(Notes::update().total(-1)).await.unwrap_err();
+    assert_eq!(error.to_string(), "node `counts` failed: there is less than nothing to count");
+    assert_eq!(app(options).invoke(Notes::update().total(-1)).await.unwrap().state.log, ["handled"]);
 }

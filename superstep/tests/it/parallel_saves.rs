@@ -2,48 +2,27 @@
 
 use async_trait::async_trait;
 use superstep::{
-    BoxError, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Context, END, Entrypoint, ErrorKind,
-    ListQuery, MemorySaver, START, SavedCheckpoint, StateGraph, Task, TaskRecord,
+    BoxError, CheckpointError, Checkpointer, Context, END, Entrypoint, ErrorKind, START, StateGraph, Task,
 };
 
-/// A saver that takes its time, so that saves overlap.
-#[derive(Clone, Default)]
-struct Slow(MemorySaver);
+use crate::support::hooked::{Call, Hook, Hooked, Serving};
+
+/// Takes its time, so that saves overlap.
+#[derive(Clone, Copy, Default)]
+struct Slow;
 
 #[async_trait]
-impl Checkpointer for Slow {
-    async fn put(&self, thread: &str, ns: &str, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
-        tokio::task::yield_now().await;
-        self.0.put(thread, ns, checkpoint).await
-    }
-    async fn put_writes(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        for _ in 0..task.task.as_u128() % 7 {
+impl Hook for Slow {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        let turns = match call {
+            Call::Put(_) => 1,
+            Call::PutWrites { task, .. } => task.as_u128() % 7,
+            Call::Get | Call::List => 0,
+        };
+        for _ in 0..turns {
             tokio::task::yield_now().await;
         }
-        self.0.put_writes(thread, ns, at, task).await
-    }
-    async fn get(
-        &self,
-        thread: &str,
-        ns: &str,
-        at: Option<CheckpointId>,
-    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        self.0.get(thread, ns, at).await
-    }
-    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        self.0.list(thread, ns, query).await
-    }
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        self.0.namespaces(thread).await
-    }
-    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.0.delete_thread(thread).await
+        serving.await
     }
 }
 
@@ -52,7 +31,7 @@ impl Checkpointer for Slow {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn results_of_calls_side_by_side_are_all_saved() {
     for round in 0..40 {
-        let saver = Slow::default();
+        let saver = Hooked::new(Slow);
         let work = Task::new("work", async |n: i64| {
             tokio::task::yield_now().await;
             Ok::<_, BoxError>(n)
@@ -71,7 +50,7 @@ async fn results_of_calls_side_by_side_are_all_saved() {
         });
         let flow = flow.checkpointer(saver.clone()).compile();
         assert!(flow.invoke(64).thread("t").await.unwrap().is_interrupted());
-        let saved = saver.0.get("t", "", None).await.unwrap().expect("the run was saved");
+        let saved = saver.inner.get("t", "", None).await.unwrap().expect("the run was saved");
         let finished = saved.writes.iter().filter(|task| task.is_finished()).count();
         assert_eq!(finished, 64, "round {round}");
     }

@@ -19,10 +19,13 @@ fn inside(child: CompiledStateGraph<Notes>) -> StateGraph<Notes> {
 
 #[tokio::test]
 async fn a_field_that_was_never_written_is_not_written_by_a_subgraph() {
-    let app = inside(one_node("a")).checkpointer(MemorySaver::new()).compile().unwrap();
-    let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
-    // The reducers of the parent apply to what the child gives back, inherited items included.
-    assert_eq!(out.to_json(), json!({ "log": ["a"], "total": 2 }), "`topic` has no value");
+    let child = || StateGraph::new().add_node("a", says("a")).add_edge(START, "a");
+    for child in [child(), child().persistent(), child().stateless()] {
+        let app = inside(child.compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+        let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+        // The reducers of the parent apply to what the child gives back, inherited items included.
+        assert_eq!(out.to_json(), json!({ "log": ["a"], "total": 2 }), "`topic` has no value");
+    }
 }
 
 #[tokio::test]

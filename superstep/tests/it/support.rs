@@ -1,5 +1,7 @@
 //! What the tests of runs share: a small state, and histories and events without ids.
 
+pub(crate) mod hooked;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

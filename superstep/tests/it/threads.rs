@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use serde_json::json;
-use superstep::{ErrorKind, IntoUpdate, ListQuery, START, Source, StateGraph, StateSnapshot, Thread};
+use superstep::{ErrorKind, IntoUpdate, ListQuery, START, Source, StateGraph, StateSnapshot, Thread, Update};
 
 use crate::support::{Notes, NotesUpdate, a_b_c, saved, says, trace};
 
@@ -210,6 +210,74 @@ async fn empty_or_unclear_bulk_updates_are_refused() {
         (ErrorKind::InvalidUpdate, "several updates at once need `as_node` each")
     );
     assert!(thread.history().await.unwrap().is_empty());
+}
+
+fn by(node: &str, line: &str) -> (Update<Notes>, Option<String>) {
+    (Notes::update().log([line]).into_update(), Some(node.to_owned()))
+}
+
+#[tokio::test]
+async fn a_bulk_update_that_fails_keeps_the_steps_before_and_nothing_of_the_one_that_failed() {
+    let thread = finished().await;
+    let before = trace(&thread).await.unwrap();
+    let error = thread
+        .bulk_update(vec![vec![by("a", "one")], vec![by("b", "two"), by("nobody", "three")], vec![by("c", "four")]])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::InvalidUpdate, "there is no node `nobody` to update as")
+    );
+    let after = trace(&thread).await.unwrap();
+    assert_eq!(
+        after.strip_prefix(&before),
+        Some("\n 4 update {\"log\":[\"a\",\"b\",\"c\",\"one\"],\"topic\":\"t\",\"total\":0} -> b")
+    );
+    assert_eq!(thread.resume().await.unwrap().state.log, ["a", "b", "c", "one", "b", "c"], "`b` runs by itself");
+}
+
+#[tokio::test]
+async fn an_update_that_fails_leaves_no_result_for_a_node_that_waits() {
+    let graph = || StateGraph::new().add_node("x", says("x")).add_node("y", says("y"));
+    let unclear = vec![by("x", "by hand"), by("nobody", "by hand")];
+    let conflict = |topic: &str, node: &str| (Notes::update().topic(topic).into_update(), Some(node.to_owned()));
+    let twice = vec![conflict("one", "x"), conflict("two", "y")];
+    for (updates, words) in [(unclear, "there is no node `nobody`"), (twice, "can receive only one value per step")] {
+        let app = saved(graph().add_edge(START, "x").add_edge(START, "y").interrupt_before(["*"]));
+        app.invoke(input()).thread("t").await.unwrap();
+        let error = app.thread("t").bulk_update(vec![updates]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidUpdate, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        let seen = app.thread("t").state().await.unwrap();
+        assert_eq!((seen.next.join(" "), seen.state.log.len()), ("x y".to_owned(), 0));
+        assert!(seen.tasks.iter().all(|t| t.result().is_none()), "{seen:?}");
+        let out = app.thread("t").resume().await.unwrap();
+        assert_eq!((out.state.topic.as_deref(), out.state.log.join(" ").as_str()), (Some("t"), "x y"));
+    }
+}
+
+#[tokio::test]
+async fn a_bulk_update_that_cannot_be_saved_says_so_and_keeps_what_was() {
+    use crate::faulty::{Fault, Faulty};
+    let run = |fault| async move {
+        let saver = Faulty::failing(fault, false);
+        let app = a_b_c().checkpointer(saver.clone()).compile().unwrap();
+        let result = app.thread("t").bulk_update(vec![vec![by("a", "one")], vec![by("b", "two")]]).await;
+        let saver = saver.mended();
+        let lines = trace(&a_b_c().checkpointer(saver.clone()).compile().unwrap().thread("t")).await.unwrap();
+        (result.map(drop), lines.lines().count(), saver.calls())
+    };
+    let (result, steps, calls) = run(None).await;
+    assert!(result.is_ok() && steps == 2);
+    let mut left = Vec::new();
+    for call in 0..calls - 1 {
+        let (result, steps, _) = run(Some((call, Fault::Refused))).await;
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Checkpoint, "{error}");
+        assert!(error.to_string().contains(&format!("the disk failed at call {call}")), "{error}");
+        left.push(steps);
+    }
+    assert!(left.is_sorted() && left.contains(&0) && left.contains(&1), "whole steps, in order: {left:?}");
 }
 
 #[tokio::test]

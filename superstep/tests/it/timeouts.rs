@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use superstep::{
-    BoxError, CompiledStateGraph, Context, Error, ErrorKind, NodeDefaults, NodeOptions, RetryPolicy, START, Send, Sent,
-    StateGraph, StreamWriter, TimeoutPolicy,
+    BoxError, Command, CompiledStateGraph, Context, Error, ErrorKind, GoOn, MemorySaver, NodeDefaults, NodeOptions,
+    RetryPolicy, START, Send, Sent, StateGraph, StreamWriter, TimeoutPolicy,
 };
 use tokio::time::{Instant, sleep};
 
@@ -134,6 +134,83 @@ async fn a_send_may_bring_its_own_timeout() {
     assert_eq!(run(&graph(|| Send::new("work", 3u64))).await.0, 2 * SECOND);
     assert!(run(&graph(|| Send::new("work", 3u64).timeout(4 * SECOND))).await.1.is_ok());
     assert_eq!(run(&graph(|| Send::new("work", 3u64).timeout(SECOND))).await.0, SECOND);
+}
+
+/// Sends work of a second to a node with a limit of half of one; the send may say otherwise, and the run stops in between.
+async fn restarted(send: fn() -> Send) -> Result<Vec<String>, Error> {
+    let graph = |saver: MemorySaver| {
+        let work = |Sent(seconds): Sent<u64>| async move {
+            sleep(seconds as u32 * SECOND).await;
+            Notes::update().log(["worked"])
+        };
+        StateGraph::<Notes>::new()
+            .add_node("sends", says("sends"))
+            .add_node_with("work", work, NodeOptions::new().timeout(SECOND / 2))
+            .add_edge(START, "sends")
+            .add_conditional_edges("sends", move |_: &Notes| send())
+            .interrupt_after(["sends"])
+            .checkpointer(saver)
+            .compile()
+            .unwrap()
+    };
+    let saver = MemorySaver::new();
+    graph(saver.clone()).invoke(Notes::update().topic("t")).thread("t").await?;
+    graph(saver).invoke(GoOn).thread("t").await.map(|out| out.state.log)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_a_send_is_kept_over_a_restart() {
+    assert!(restarted(|| Send::new("work", 1u64)).await.unwrap_err().is_timeout());
+    assert_eq!(restarted(|| Send::new("work", 1u64).timeout(2 * SECOND)).await.unwrap(), ["sends", "worked"]);
+    assert_eq!(restarted(|| Send::new("work", 1u64).timeout(Duration::MAX)).await.unwrap(), ["sends", "worked"]);
+    let idle = || Send::new("work", 1u64).timeout(TimeoutPolicy::idle_only(SECOND / 4));
+    assert_eq!(restarted(idle).await.unwrap_err().to_string(), "node `work` exceeded its idle timeout of 250ms");
+    // A limit of less than a millisecond is still a limit of some time.
+    let short = || Send::new("work", 1u64).timeout(Duration::from_micros(10));
+    assert_eq!(restarted(short).await.unwrap_err().to_string(), "node `work` exceeded its run timeout of 1ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_with_a_limit_of_no_time_is_the_senders_error() {
+    let ran = Count::default();
+    let counter = ran.clone();
+    let work = move |Sent(_): Sent<u64>| {
+        counter.up();
+        async {}
+    };
+    let zero = || Send::new("work", 1u64).timeout(Duration::ZERO);
+    let words = "a send to `work` has a limit of no time: a timeout must be greater than zero";
+    let by_edge = StateGraph::<Notes>::new()
+        .add_node("a", says("a"))
+        .add_node("work", work.clone())
+        .add_edge(START, "a")
+        .add_conditional_edges("a", move |_: &Notes| zero())
+        .compile()
+        .unwrap();
+    let error = run(&by_edge).await.1.unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
+    assert_eq!(error.to_string(), format!("a conditional edge of `a`: {words}"));
+
+    let idle_zero = move || zero().timeout(TimeoutPolicy::idle_only(Duration::ZERO));
+    let commands = move |_: Notes| async move { Command::<Notes>::new().goto(idle_zero()) };
+    let by_command = StateGraph::<Notes>::new()
+        .add_node("a", commands)
+        .add_node("work", work)
+        .add_edge(START, "a")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let error = by_command.invoke(Notes::update().topic("t")).thread("t").await.unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
+    assert_eq!(error.to_string(), format!("node `a`: {words}"));
+
+    let thread = by_command.thread("u");
+    let error = by_command.invoke(Command::<Notes>::new().goto(zero())).thread("u").await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, format!("the command: {words}")));
+    let error = thread.update(Command::<Notes>::new().goto(zero())).as_node("a").await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, format!("node `a`: {words}")));
+    assert!(thread.history().await.unwrap().is_empty());
+    assert_eq!(ran.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,300 @@
+//! The beginning of a run: the checkpoint it starts from, and what its caller brings along.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use super::apply::{Applied, apply};
+use super::live::Start;
+use super::run::{Run, RunInput};
+use super::save::Loaded;
+use super::tasks::{self, TaskPath};
+use super::writes::TaskWrites;
+use crate::checkpoint::{ListQuery, Source};
+use crate::context::ReplayState;
+use crate::error::{Error, ErrorKind};
+use crate::id::{CheckpointId, TaskId};
+use crate::node::{Answers, Command, Goto, Interrupt};
+use crate::plan::{END, InputMode};
+use crate::state::{Put, State};
+
+impl<S: State> Run<S> {
+    pub(super) async fn load(&mut self) -> Result<(), Error> {
+        if self.shared.cache.is_none()
+            && let Some(node) = self.plan.nodes.iter().find(|n| n.cache.is_some())
+        {
+            let name = &node.name;
+            return Err(Error::invalid(format!(
+                "node `{name}` has a cache policy, but the graph has no cache; give it one with `.cache(..)`"
+            )));
+        }
+        let mut last_step = -2;
+        if let Some(loaded) = self.find_checkpoint().await? {
+            let Loaded { record, live, pending } = loaded;
+            last_step = record.step;
+            self.live = live;
+            self.pending = pending;
+            self.checkpoint = Some(record.id);
+            self.saved = Some(record.id);
+            self.previous = record.parent;
+            self.source = Some(record.source);
+        } else if self.saver.is_some() {
+            self.live.journal = Some(super::save::Journal::default());
+        }
+        if matches!(self.plan.input, InputMode::Entry) {
+            let saved = self.plan.field_named("__previous__").and_then(|f| self.live.state.read(&self.plan.schema, f));
+            self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.graph.codec, &w));
+        }
+        self.step = last_step + 1;
+        self.stop = self.step + self.shared.recursion_limit as i64 + 1;
+        Ok(())
+    }
+
+    fn addressed(&self) -> Option<CheckpointId> {
+        self.config.checkpoint.or_else(|| self.config.ancestors.get(&self.config.namespace).copied())
+    }
+
+    async fn find_checkpoint(&mut self) -> Result<Option<Loaded<S>>, Error> {
+        let Some(saver) = &self.saver else { return Ok(None) };
+        if let Some(id) = self.addressed() {
+            let Some(loaded) = saver.load(&self.plan, Some(id)).await? else {
+                return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
+            };
+            let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
+            self.superseded = latest.is_some_and(|l| l.record.id != id);
+            return Ok(Some(loaded));
+        }
+        if let Some(replay) = &self.config.replay {
+            self.config.resuming = None;
+            if replay.first_visit(&self.config.namespace) {
+                let query = ListQuery::new().before(replay.before).limit(1);
+                let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
+                return Ok(found.into_iter().next().map(|s| saver.decode(&self.plan, s)).transpose()?);
+            }
+        }
+        Ok(saver.load(&self.plan, None).await?)
+    }
+
+    pub(super) async fn begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
+        let is_command = matches!(input, RunInput::Command(_));
+        let wants_to_go_on = matches!(input, RunInput::Nothing) || is_command;
+        let resuming = self.live.max_version > 0 && self.config.resuming.unwrap_or(wants_to_go_on);
+        let time_travel = self.is_time_travel(&input);
+        self.replaying = time_travel || self.superseded;
+        if time_travel {
+            self.pending.null_resume = None;
+            self.pending.tasks.iter_mut().for_each(|(_, w)| w.rest_mut().resume = None);
+        }
+        let old_branch = matches!(self.source, Some(Source::Update | Source::Fork));
+        let forks = resuming && time_travel && (!old_branch || self.superseded);
+        let mut carried = TaskWrites::default();
+        let mut fresh = None;
+        match input {
+            RunInput::Command(command) => {
+                let fresh_thread = self.live.max_version == 0;
+                let (writes, goto) = self.take_command(command, forks).await?;
+                if fresh_thread {
+                    fresh = Some((writes.puts.to_vec(), goto));
+                }
+                if forks {
+                    carried = writes;
+                }
+            }
+            RunInput::Nothing => {}
+            RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
+            RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
+            RunInput::Unencodable(why) => return Err(Error::invalid(format!("the input cannot be encoded: {why}"))),
+        }
+        self.apply_null_writes(carried)?;
+        let mut bound = None;
+        if resuming {
+            self.live.stop_seen = self.live.max_version;
+            if forks {
+                bound = old_branch.then_some(self.previous).flatten();
+                self.pending.tasks.iter_mut().for_each(|(_, w)| w.rest_mut().interrupts = None);
+                self.put_checkpoint(Source::Fork).await?;
+            }
+            self.show_values(&[]).await;
+        } else if let Some((puts, goto)) = fresh {
+            let start = Start::Writes { puts, goto };
+            self.take_input(start).await?;
+        } else if self.config.resuming.is_none() {
+            return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to go on with"));
+        }
+        self.tell_subgraphs(resuming, time_travel, bound);
+        Ok(())
+    }
+
+    async fn begin_with_value(&mut self, value: Value, resuming: bool) -> Result<(), Error> {
+        if resuming {
+            self.live.stop_seen = self.live.max_version;
+            self.show_values(&[]).await;
+        } else {
+            self.take_input(Start::Value(value)).await?;
+        }
+        self.tell_subgraphs(resuming, false, None);
+        Ok(())
+    }
+
+    fn is_time_travel(&self, input: &RunInput<S>) -> bool {
+        if self.addressed().is_none() && self.config.replay.is_none() {
+            return false;
+        }
+        let own_entry = self.config.nested && self.config.ancestors.contains_key(&self.config.namespace);
+        let answers = matches!(input, RunInput::Command(c) if c.resume.is_some());
+        own_entry || !(answers || self.config.resuming == Some(true))
+    }
+
+    fn tell_subgraphs(&mut self, resuming: bool, time_travel: bool, bound: Option<CheckpointId>) {
+        if self.config.nested {
+            return;
+        }
+        self.config.resuming = Some(resuming);
+        if time_travel {
+            let branched = matches!(self.source, Some(Source::Update | Source::Fork));
+            let before = bound.or(self.previous.filter(|_| branched)).unwrap_or_else(|| self.checkpoint_id());
+            self.config.replay = Some(Arc::new(ReplayState::new(before)));
+        }
+    }
+
+    /// Checks a command and notes what it writes; a fork carries it along instead.
+    async fn take_command(&mut self, command: Command<S>, forks: bool) -> Result<(TaskWrites<S>, Vec<Goto>), Error> {
+        if command.parent.is_some() {
+            return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
+        }
+        let mut writes = TaskWrites::of_puts(command.update.puts);
+        for put in &mut writes.puts {
+            S::prepare(&self.plan.schema, &mut put.write);
+        }
+        let goto: Vec<Goto> = command.goto.into_vec();
+        for to in &goto {
+            if let Some(why) = to.mistake() {
+                return Err(Error::invalid(format!("the command: {why}")));
+            }
+            self.command_goto(to, &mut writes);
+        }
+        let resume = match command.resume.map(|r| r.0) {
+            Some(_) if self.saver.is_none() => {
+                return Err(Error::invalid("a question can only be answered in a graph with a checkpointer"));
+            }
+            Some(Answers::Unencodable(why)) => {
+                return Err(Error::invalid(format!("the answer cannot be encoded: {why}")));
+            }
+            Some(Answers::ById(map)) => {
+                self.check_answers(&map)?;
+                self.config.resume_map = Some(Arc::new(map));
+                None
+            }
+            Some(Answers::One(value)) => {
+                if self.open_questions().count() > 1 {
+                    let words = "several questions are open; answer by their ids with `Resume::by_id`";
+                    return Err(Error::new(ErrorKind::AmbiguousResume, words));
+                }
+                Some(value)
+            }
+            None => None,
+        };
+        if !writes.has_output() && resume.is_none() && self.config.resume_map.is_none() {
+            return Err(Error::new(ErrorKind::EmptyInput, "the command is empty"));
+        }
+        if forks {
+            self.pending.null_resume = resume;
+            return Ok((writes, goto));
+        }
+        if writes.has_output() || resume.is_some() {
+            self.pending.null_resume = resume;
+            let null = &mut self.pending.null;
+            null.puts.extend(writes.puts.iter().cloned());
+            null.signals.extend(writes.signals.iter().copied());
+            null.encoded.clear();
+            null.rest_mut().sends.extend(writes.sends().iter().cloned());
+            if let Some(saver) = &self.saver {
+                let record = writes.record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+                self.pending.null_log.extend(record.writes);
+            }
+            self.save_null_writes().await?;
+        }
+        Ok((writes, goto))
+    }
+
+    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
+        match to {
+            Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
+            Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.wakes(n)) {
+                Some(channel) => writes.signals.push((channel, 0)),
+                None => {
+                    if name != END {
+                        tracing::warn!(node = &**name, "there is no such node to go to");
+                    }
+                    writes.done = true;
+                }
+            },
+        }
+    }
+
+    /// An answer must be for a question of this checkpoint.
+    fn check_answers(&self, answers: &BTreeMap<String, Value>) -> Result<(), Error> {
+        if self.superseded {
+            return Ok(());
+        }
+        let asked = |id: &String| {
+            self.pending.tasks.iter().any(|(_, w)| w.interrupts().into_iter().flatten().any(|i| i.id == *id))
+        };
+        match answers.keys().find(|id| !asked(id)) {
+            None => Ok(()),
+            Some(id) => {
+                let open: Vec<&str> = self.open_questions().map(|i| i.id.as_str()).collect();
+                let words = format!("nobody asked a question with id `{id}`; open are {open:?}");
+                Err(Error::new(ErrorKind::UnknownInterrupt, words))
+            }
+        }
+    }
+
+    fn open_questions(&self) -> impl Iterator<Item = &Interrupt> {
+        self.pending.tasks.iter().flat_map(|(_, w)| w.open_questions())
+    }
+
+    fn apply_null_writes(&mut self, mut carried: TaskWrites<S>) -> Result<(), Error> {
+        let mut all = self.pending.null.output();
+        all.puts.extend(std::mem::take(&mut carried.puts));
+        all.signals.extend(std::mem::take(&mut carried.signals));
+        all.encoded.clear();
+        all.rest_mut().sends.extend(carried.take_rest().map(|r| r.sends).unwrap_or_default());
+        if !all.has_output() {
+            return Ok(());
+        }
+        let batch = SmallVec::from_iter([Applied::by_caller(all)]);
+        let updated = apply(&self.plan, &mut self.live, None, batch, None)?;
+        if let Some(known) = &mut self.live.updated {
+            known.extend(updated.into_iter().filter(|c| !known.contains(c)).collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    /// New input: what was left to do is dropped, and the run starts over from the start node.
+    async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+        let updated = self.live.updated.clone();
+        let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
+        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        let start = match (start, &self.plan.input) {
+            (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
+                let known =
+                    |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
+                let puts = puts.into_iter().filter(known).collect();
+                batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
+                None
+            }
+            (start, _) => Some(start),
+        };
+        for task in dropped {
+            let woken = (task.path == TaskPath::Pull).then_some(task.node);
+            batch.push(Applied { woken, ends_step: true, writes: TaskWrites::default() });
+        }
+        let updated = apply(&self.plan, &mut self.live, start, batch, None)?;
+        self.live.updated = Some(updated);
+        self.pending.clear();
+        self.put_checkpoint(Source::Input).await
+    }
+}

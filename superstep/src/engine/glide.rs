@@ -1,0 +1,124 @@
+//! Steps that nobody watches, each of one plain node that does not wait: one after another, without
+//! giving up the thread and without a list of tasks. They are saved on the way, unless each save has
+//! to be waited for.
+//!
+//! The parts are those of every other step; only the way between them is shorter.
+
+use std::task::Context as Poller;
+
+use super::apply::apply_one;
+use super::attempt::{End, Finished};
+use super::execute::{Polled, Started};
+use super::run::{Run, Tick};
+use super::tasks;
+use super::writes::TaskWrites;
+use crate::checkpoint::Durability;
+use crate::context::Context;
+use crate::error::Error;
+use crate::node::{Outcome, TaskInput};
+use crate::plan::{Plan, StopAt};
+use crate::state::State;
+
+impl<S: State> Run<S> {
+    /// Whether nobody watches, and no save has to be waited for.
+    pub(super) fn may_glide(&self) -> bool {
+        !self.is_watched() && self.saver.as_ref().is_none_or(|s| s.durability == Durability::Async)
+    }
+
+    /// Runs steps as long as they are of this kind. The next one is prepared then, and its node may
+    /// have been started.
+    pub(super) fn glide(&mut self, cx: &mut Poller<'_>) -> Result<(Tick, Option<Started<S>>), Error> {
+        let plan = self.plan.clone();
+        if self.is_smooth(&plan) {
+            self.tasks.clear();
+            while let Some(node) = tasks::lone_node(&plan, &self.live).filter(|n| plan.nodes[*n].glides()) {
+                self.may_step()?;
+                if self.shared.control.drain_reason().is_some() {
+                    break;
+                }
+                let input = TaskInput::State(self.live.state.clone());
+                let Started { context, polled } = self.start_in_place(node, &plan, &input);
+                drop(input);
+                match polled.poll(cx) {
+                    Polled::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
+                        if let Some(ended) = self.glide_over(&plan, node, outcome, cx)? {
+                            self.make_lone_task(node);
+                            return Ok((Tick::Go, Some(Started { context, polled: Polled::Ended(ended) })));
+                        }
+                    }
+                    polled => {
+                        if self.tasks.is_empty() {
+                            self.make_lone_task(node);
+                        }
+                        return Ok((Tick::Go, Some(Started { context, polled })));
+                    }
+                }
+            }
+        }
+        self.prepare();
+        Ok((self.decide()?, None))
+    }
+
+    /// Whether nothing looks into the steps of this run from outside.
+    fn is_smooth(&self, plan: &Plan<S>) -> bool {
+        let nowhere = |own: &Option<StopAt>, plan: &StopAt| *own.as_ref().unwrap_or(plan) == StopAt::Nowhere;
+        plan.is_steady()
+            && plan.step_timeout.is_none()
+            && !self.graph.debug
+            && self.shared.max_concurrency.is_none()
+            && self.pending.is_empty()
+            && nowhere(&self.config.stop_before, &plan.stop_before)
+            && nowhere(&self.config.stop_after, &plan.stop_after)
+    }
+
+    /// Ends a step with what its node returned; gives it back if the node failed on its way out.
+    fn glide_over(
+        &mut self,
+        plan: &Plan<S>,
+        node: usize,
+        outcome: Outcome<S>,
+        cx: &mut Poller<'_>,
+    ) -> Result<Option<Finished<S>>, Error> {
+        let mut writes = TaskWrites::default();
+        let mut updated = self.used_list();
+        let branches = match plan.take_outcome(node, outcome, &mut writes) {
+            Ok(branches) => branches,
+            Err(end) => return Ok(Some(Finished { ix: 0, writes, end })),
+        };
+        let records = match &self.saver {
+            Some(saver) => writes.encode_puts(plan, saver.codec)?,
+            None => Vec::new(),
+        };
+        if branches {
+            match self.branch_now(plan, node, &mut writes, updated) {
+                Ok(early) => updated = early,
+                Err(error) => {
+                    if !records.is_empty() {
+                        writes.rest_mut().merged = records;
+                    }
+                    return Ok(Some(Finished { ix: 0, writes, end: End::Failed(error) }));
+                }
+            }
+        }
+        if self.saver.is_some() {
+            self.note_unsaved(plan, node, records, &mut writes)?;
+        }
+        let updated = apply_one(plan, &mut self.live, Some(node), &mut writes, updated)?;
+        let show = self.touches_output(&updated);
+        self.live.updated = Some(updated);
+        self.tasks.clear();
+        self.desk = None;
+        self.replaying = false;
+        self.config.resuming = None;
+        if show {
+            self.note_shown(&[]);
+        }
+        self.put_checkpoint_now(cx)?;
+        Ok(None)
+    }
+}
+
+/// Whether a node neither asked nor was answered.
+fn is_easy(context: Option<&Context>) -> bool {
+    context.is_none_or(|cx| cx.task.is_untroubled())
+}

@@ -1,0 +1,201 @@
+//! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
+
+use std::sync::Arc;
+use std::task::Context as Poller;
+
+use serde_json::Value;
+
+use super::run::Run;
+use super::save::Header;
+use super::tasks::{self, TaskPath};
+use super::writes::TaskWrites;
+use crate::checkpoint::{CheckpointRecord, Durability, Source, WriteRecord};
+use crate::error::Error;
+use crate::id::{CheckpointId, TaskId};
+use crate::plan::Plan;
+use crate::state::State;
+
+impl<S: State> Run<S> {
+    pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
+        let step = self.step;
+        *self.checkpoint.get_or_insert_with(|| CheckpointId::new(step))
+    }
+
+    pub(super) fn task_id(&mut self, ix: usize) -> TaskId {
+        if let Some(id) = self.tasks[ix].id {
+            return id;
+        }
+        let failed = match self.tasks[ix].path {
+            TaskPath::Handler { of } => Some(self.task_id(of)),
+            _ => None,
+        };
+        let checkpoint = self.checkpoint_id();
+        let kind = self.tasks[ix].kind();
+        let id = tasks::task_id(&self.plan, checkpoint, self.namespace_key, self.step, kind, failed);
+        self.tasks[ix].id = Some(id);
+        id
+    }
+
+    /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
+    pub(super) async fn put_checkpoint(&mut self, source: Source) -> Result<(), Error> {
+        self.source = Some(source);
+        match &self.saver {
+            None => self.checkpoint = None,
+            Some(saver) => {
+                self.checkpoint = Some(CheckpointId::new(self.step));
+                if saver.durability != Durability::Exit {
+                    self.save_checkpoint(self.step).await?;
+                }
+            }
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    /// The same for a step of a run that waits for no save.
+    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<(), Error> {
+        self.source = Some(Source::Loop);
+        self.checkpoint = self.saver.is_some().then(|| CheckpointId::new(self.step));
+        if let Some(record) = self.checkpoint_record(self.step)?
+            && let Some(saver) = &self.saver
+        {
+            saver.put_now(record, cx)?;
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    /// Keeps what the step's only task wrote, to be saved with the checkpoint of the step.
+    pub(super) fn note_unsaved(
+        &mut self,
+        plan: &Plan<S>,
+        node: usize,
+        puts: Vec<WriteRecord>,
+        writes: &mut TaskWrites<S>,
+    ) -> Result<(), Error> {
+        if self.saved.is_none() {
+            return Ok(());
+        }
+        let checkpoint = self.checkpoint_id();
+        let id = tasks::task_id(plan, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
+        writes.done = puts.is_empty() && !writes.has_output();
+        self.unsaved = Some(writes.record_with(puts, plan, id, plan.nodes[node].path.clone())?);
+        Ok(())
+    }
+
+    /// What a task wrote is kept even if the step cannot end: it need not run again.
+    pub(super) async fn save_unsaved(&mut self) {
+        if let (Some(record), Some(saver), Some(at)) = (self.unsaved.take(), &self.saver, self.saved)
+            && let Err(error) = saver.put_writes(at, record).await
+        {
+            tracing::warn!(%error, "what the last task wrote could not be saved");
+        }
+    }
+
+    async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
+        match (self.checkpoint_record(step)?, &self.saver) {
+            (Some(record), Some(saver)) => Ok(saver.put(record).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The checkpoint of the live state, if there is someone to save it.
+    fn checkpoint_record(&mut self, step: i64) -> Result<Option<CheckpointRecord>, Error> {
+        let (Some(saver), Some(id), Some(source)) = (&self.saver, self.checkpoint, self.source) else {
+            return Ok(None);
+        };
+        let header = Header {
+            id,
+            parent: self.saved,
+            base: self.saved,
+            source,
+            step,
+            metadata: self.shared.metadata.clone(),
+            parents: self.config.ancestors.clone(),
+            writes: self.unsaved.take().map_or_else(Vec::new, |record| vec![record]),
+        };
+        let record = saver.record(&self.plan, &mut self.live, header)?;
+        self.previous = self.saved;
+        self.saved = Some(id);
+        Ok(Some(record))
+    }
+
+    /// With durability `exit`: the last checkpoint, and what was written after it.
+    pub(super) async fn save_exit(&mut self, paused_or_failed: bool) -> Result<(), Error> {
+        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        if !exit || !(!self.config.nested || paused_or_failed || self.config.own_history) {
+            return Ok(());
+        }
+        if self.checkpoint.is_some() && self.checkpoint != self.saved {
+            self.save_checkpoint(self.step - 1).await?;
+        }
+        if self.saved.is_none() {
+            return Ok(());
+        }
+        self.save_null_record().await?;
+        for (id, mut writes) in self.pending.tasks.clone() {
+            let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
+            let path = path.map_or_else(|| "".into(), |ix| tasks::path_text(&self.plan, &self.tasks, ix));
+            self.save_record(id, &mut writes, path).await?;
+        }
+        if let Some(desk) = self.desk.clone() {
+            for (id, mut writes) in desk.finished() {
+                self.save_record(id, &mut writes, "".into()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Arc<str>) -> Result<(), Error> {
+        let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
+        let record = writes.record(&self.plan, saver.codec, id, path)?;
+        Ok(saver.put_writes(checkpoint, record).await?)
+    }
+
+    pub(super) async fn save_null_writes(&mut self) -> Result<(), Error> {
+        match &self.saver {
+            Some(saver) if saver.durability != Durability::Exit => self.save_null_record().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn save_null_record(&mut self) -> Result<(), Error> {
+        let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
+        if self.pending.null_log.is_empty() && self.pending.null_resume.is_none() {
+            return Ok(());
+        }
+        let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
+        let writes = self.pending.null_log.clone();
+        let mut record = TaskWrites::<S>::default().record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+        (record.writes, record.resume) = (writes, resume);
+        Ok(saver.put_writes(checkpoint, record).await?)
+    }
+
+    /// Saves what a task wrote, unless only the end of the run is saved.
+    pub(super) async fn save_writes(&mut self, ix: usize) -> Result<(), Error> {
+        if self.saver.is_none() {
+            return Ok(());
+        }
+        let id = self.task_id(ix);
+        let path = tasks::path_text(&self.plan, &self.tasks, ix);
+        let mut writes = std::mem::take(&mut self.tasks[ix].writes);
+        let ended = writes.is_finished() && writes.error().is_none();
+        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        // The checkpoint of a step with one task follows at once: both are saved together.
+        let alone = self.tasks.len() == 1 && ended && !exit;
+        let result = match &self.saver {
+            Some(saver) if alone && self.saved.is_some() && saver.durability == Durability::Async => {
+                let record = writes.record(&self.plan, saver.codec, id, path)?;
+                self.unsaved = Some(record);
+                Ok(())
+            }
+            _ if exit || self.saved.is_none() => Ok(()),
+            _ => self.save_record(id, &mut writes, path).await,
+        };
+        if !alone {
+            self.pending.set(id, writes.clone());
+        }
+        self.tasks[ix].writes = writes;
+        result
+    }
+}

@@ -1,0 +1,146 @@
+//! What the tasks of a step share, and the context that a task gets of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::attempt::Pulse;
+use super::calls::{CallDesk, CallHost};
+use super::live::Bits;
+use super::run::Run;
+use super::tasks;
+use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext};
+use crate::id::{CheckpointId, TaskId, interrupt_id};
+use crate::node::NodeError;
+use crate::state::State;
+
+/// What the tasks of a step share.
+pub(crate) struct StepSeed {
+    pub(crate) run: Arc<RunShared>,
+    pub(crate) permits: Option<Arc<Semaphore>>,
+    /// The fields that have a value.
+    pub(crate) present: Bits,
+    pub(crate) namespace: String,
+    pub(crate) checkpoint: CheckpointId,
+    pub(crate) step: i64,
+    pub(crate) stop: i64,
+    ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    null_resume: Arc<NullResume>,
+    resume_map: Option<Arc<BTreeMap<String, Value>>>,
+    resuming: Option<bool>,
+    replay: Option<Arc<ReplayState>>,
+    /// The answers that tasks were given before.
+    resumes: Vec<(TaskId, Vec<Value>)>,
+    has_pending: bool,
+    calls: Option<Arc<dyn CallHost>>,
+    previous: Option<Value>,
+}
+
+impl StepSeed {
+    /// The same for calls inside tasks.
+    pub(super) fn for_calls(&self, calls: Option<Arc<dyn CallHost>>) -> StepSeed {
+        StepSeed {
+            run: self.run.clone(),
+            permits: None,
+            present: self.present.clone(),
+            namespace: self.namespace.clone(),
+            checkpoint: self.checkpoint,
+            step: self.step,
+            stop: self.stop,
+            ancestors: self.ancestors.clone(),
+            null_resume: self.null_resume.clone(),
+            resume_map: self.resume_map.clone(),
+            resuming: self.resuming,
+            replay: self.replay.clone(),
+            resumes: self.resumes.clone(),
+            has_pending: self.has_pending,
+            calls,
+            previous: self.previous.clone(),
+        }
+    }
+
+    pub(crate) fn context(
+        &self,
+        node: &Arc<str>,
+        id: TaskId,
+        failure: Option<NodeError>,
+        pulse: Option<Arc<Pulse>>,
+    ) -> Context {
+        let namespace = tasks::task_namespace(&self.namespace, node, id);
+        self.context_at(namespace, node, id, failure, pulse)
+    }
+
+    pub(crate) fn context_at(
+        &self,
+        namespace: String,
+        node: &Arc<str>,
+        id: TaskId,
+        failure: Option<NodeError>,
+        pulse: Option<Arc<Pulse>>,
+    ) -> Context {
+        let mut resume = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
+        if let Some(map) = self.resume_map.as_ref().filter(|_| self.has_pending) {
+            let ids = [interrupt_id(&namespace, resume.len()), interrupt_id(&namespace, 0)];
+            resume.extend(ids.iter().find_map(|id| map.get(id)).cloned());
+        }
+        Context {
+            task: Arc::new(TaskContext {
+                run: self.run.clone(),
+                node: node.clone(),
+                id,
+                namespace,
+                step: self.step,
+                stop: self.stop,
+                attempt: AtomicU32::new(1),
+                answers: Mutex::new(Answering { resume, ..Answering::default() }),
+                null_resume: self.null_resume.clone(),
+                resume_map: self.resume_map.clone(),
+                ancestors: self.ancestors.clone(),
+                resuming: Mutex::new(self.resuming),
+                replay: self.replay.clone(),
+                failure,
+                pulse,
+                calls: self.calls.clone(),
+                previous: self.previous.clone(),
+                cancel: self.run.cancel.child_token(),
+            }),
+        }
+    }
+}
+
+impl<S: State> Run<S> {
+    /// What the tasks of this step share.
+    pub(super) fn seed(&mut self) -> StepSeed {
+        let checkpoint = self.checkpoint_id();
+        let mut ancestors = (*self.config.ancestors).clone();
+        ancestors.insert(self.config.namespace.clone(), checkpoint);
+        let resumes = self.pending.tasks.iter().filter_map(|(id, w)| Some((*id, w.resume().cloned()?))).collect();
+        let has_pending = !self.pending.is_empty();
+        let null = NullResume::new(self.pending.null_resume.clone(), self.config.null_resume.clone());
+        let desk = CallDesk::new(self, checkpoint);
+        self.desk = Some(desk.clone());
+        let seed = StepSeed {
+            run: self.shared.clone(),
+            permits: self.shared.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            present: self.live.present.clone(),
+            namespace: self.config.namespace.clone(),
+            checkpoint,
+            step: self.step,
+            stop: self.stop,
+            ancestors: Arc::new(ancestors),
+            null_resume: Arc::new(null),
+            resume_map: self.config.resume_map.clone(),
+            resuming: self.config.resuming,
+            replay: self.config.replay.clone(),
+            resumes,
+            has_pending,
+            calls: Some(desk.clone()),
+            previous: self.previous_value.clone(),
+        };
+        desk.set_seed(&seed);
+        seed
+    }
+}

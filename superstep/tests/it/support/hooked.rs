@@ -1,0 +1,120 @@
+//! A checkpointer over [`MemorySaver`] whose calls pass through a hook.
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use superstep::{
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, ListQuery, MemorySaver, SavedCheckpoint, Saving,
+    TaskId, TaskRecord,
+};
+
+/// A call of the checkpointer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Call {
+    /// A checkpoint is saved, with the results of these tasks.
+    Put(Vec<TaskId>),
+    /// What a task wrote is saved.
+    PutWrites {
+        task: TaskId,
+        finished: bool,
+    },
+    Get,
+    List,
+}
+
+impl Call {
+    /// The tasks whose results are saved by the call.
+    pub(crate) fn finished(&self) -> &[TaskId] {
+        match self {
+            Call::Put(tasks) => tasks,
+            Call::PutWrites { task, finished: true } => std::slice::from_ref(task),
+            _ => &[],
+        }
+    }
+}
+
+/// A call that is being served.
+pub(crate) type Serving<'a> = Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send + 'a>>;
+
+/// What happens around the calls of a checkpointer.
+#[async_trait]
+pub(crate) trait Hook: Send + Sync + 'static {
+    /// Serves a call, or does something else; what it says is what the caller is told.
+    async fn around(&self, _: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        serving.await
+    }
+
+    /// Changes what is given back.
+    fn read(&self, _: &mut SavedCheckpoint) {}
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Hooked<H> {
+    pub(crate) inner: MemorySaver,
+    pub(crate) hook: H,
+}
+
+impl<H: Hook> Hooked<H> {
+    pub(crate) fn new(hook: H) -> Self {
+        Self { inner: MemorySaver::new(), hook }
+    }
+
+    async fn serve<T: Send>(
+        &self,
+        call: Call,
+        inner: impl Future<Output = Result<T, CheckpointError>> + Send,
+    ) -> Result<T, CheckpointError> {
+        let mut found = None;
+        let serving = async {
+            found = Some(inner.await?);
+            Ok(())
+        };
+        self.hook.around(&call, Box::pin(serving)).await?;
+        Ok(found.expect("a hook that says that a call was served has served it"))
+    }
+}
+
+#[async_trait]
+impl<H: Hook + Clone> Checkpointer for Hooked<H> {
+    fn put(&self, thread: &str, ns: &str, checkpoint: CheckpointRecord) -> Saving {
+        let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
+        let (this, thread, ns) = (self.clone(), thread.to_owned(), ns.to_owned());
+        // The call begins when it is served, not before.
+        Saving::later(async move {
+            let inner = async { this.inner.put(&thread, &ns, checkpoint).await };
+            this.serve(call, inner).await
+        })
+    }
+
+    fn put_writes(&self, thread: &str, ns: &str, at: CheckpointId, task: TaskRecord) -> Saving {
+        let call = Call::PutWrites { task: task.task, finished: task.is_finished() };
+        let (this, thread, ns) = (self.clone(), thread.to_owned(), ns.to_owned());
+        Saving::later(async move {
+            let inner = async { this.inner.put_writes(&thread, &ns, at, task).await };
+            this.serve(call, inner).await
+        })
+    }
+
+    async fn get(
+        &self,
+        thread: &str,
+        ns: &str,
+        at: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+        let mut saved = self.serve(Call::Get, self.inner.get(thread, ns, at)).await?;
+        saved.iter_mut().for_each(|saved| self.hook.read(saved));
+        Ok(saved)
+    }
+
+    async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
+        self.serve(Call::List, self.inner.list(thread, ns, query)).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
+        self.inner.namespaces(thread).await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
+        self.inner.delete_thread(thread).await
+    }
+}
