@@ -83,8 +83,8 @@ pub use draw::{Drawing, DrawnEdge, DrawnNode};
 pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, Terminal};
 pub use func::{Calling, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn, Workflows};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, NodeBuilder, Pregel, PregelBuilder,
-    RouteMap, Routes as RouteList, StateGraph, Subgraph,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NodeBuilder, Pregel,
+    PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
