@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Command, CompiledStateGraph, Durability, Filter, GoOn, Goto, Invoke,
-    JsonState, ListQuery, Mode, NamespaceQuery, Output, Resume, SearchQuery, Source, State, StateSnapshot, Store,
-    Streaming, SubgraphState, Thread, Update, Workflows,
+    JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source, State, StateSnapshot,
+    Store, Streaming, SubgraphState, Thread, Update, Workflows,
 };
 
 use crate::app::{Runnable, update_of};
@@ -345,7 +345,7 @@ fn copied<R: Runnable>(values: &Value) -> Result<NodeUpdates<R::State>, Failure>
     list(values).iter().map(one).collect()
 }
 
-fn result<S: State>(output: &Output<S>) -> Value {
+fn result<S: Persist>(output: &Output<S>) -> Value {
     let shown = plain(&output.to_json());
     if !output.is_interrupted() {
         return json!({ "result": shown });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, MemorySaver, Message,
-    MessageKind, Mode, State, StateSnapshot, TaskSnapshot,
+    MessageKind, Mode, Persist, State, StateSnapshot, TaskSnapshot,
 };
 
 use crate::expr::{is_message, truthy};
@@ -92,7 +92,7 @@ impl Renderer<'_> {
         text.map(|text| saved_error(text, self.world.has_raised(text)))
     }
 
-    pub(crate) fn event<S: State>(&self, event: &Event<S>) -> Value {
+    pub(crate) fn event<S: Persist>(&self, event: &Event<S>) -> Value {
         let data = match (event.of::<S>(), event.of::<JsonState>()) {
             (Some(data), _) => self.data(data),
             (None, Some(data)) => self.data(data),
@@ -107,7 +107,7 @@ impl Renderer<'_> {
         shown
     }
 
-    fn data<S: State>(&self, data: &EventData<S>) -> Value {
+    fn data<S: Persist>(&self, data: &EventData<S>) -> Value {
         match data {
             EventData::Message(event) => {
                 json!({ "message": plain(&normal_form(&event.message)), "node": event.node, "step": event.step })

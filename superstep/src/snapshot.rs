@@ -76,7 +76,7 @@ pub struct StateSnapshot<S: State> {
 impl<S: State> StateSnapshot<S> {
     /// The fields that have a value, as JSON.
     pub fn values(&self) -> Value {
-        self.values.to_json()
+        self.values.json(None)
     }
 
     /// The snapshot as JSON.
@@ -122,7 +122,7 @@ pub struct TaskSnapshot<S: State> {
 impl<S: State> TaskSnapshot<S> {
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
-        self.result.as_ref().map(|r| r.as_result(false))
+        self.result.as_ref().map(|r| r.as_result(None, false))
     }
 
     fn to_json(&self) -> Value {

@@ -38,7 +38,7 @@ impl<S: State> Run<S> {
             plan: self.plan.clone(),
             codec: self.graph.codec,
         };
-        shown.to_json().to_string().into_bytes()
+        shown.json(None).to_string().into_bytes()
     }
 
     /// Gives tasks whose result is known that result.

@@ -136,7 +136,13 @@ impl<S: State> CallDesk<S> {
         cached: bool,
     ) {
         if returned.is_some() {
-            let update = || NodeUpdate { node: name.to_string(), cached, writes: self.shown(returned.clone()) };
+            let update = || NodeUpdate {
+                node: name.to_string(),
+                step: cx.task.step,
+                task: id,
+                cached,
+                writes: self.shown(returned.clone()),
+            };
             self.show(cx, Mode::Updates, || EventData::Updates(update())).await;
         }
         if !cached {

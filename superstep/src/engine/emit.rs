@@ -181,12 +181,10 @@ impl<S: State> Run<S> {
             if !nothing_but_error {
                 self.show_messages(ix, known).await;
                 if self.wants(Mode::Updates) {
+                    let (step, task) = (self.step, self.task_id(ix));
                     let writes = self.shown_writes(ix, self.config.output.clone());
-                    self.send(
-                        Mode::Updates,
-                        EventData::Updates(NodeUpdate { node: name.clone(), cached: known, writes }),
-                    )
-                    .await;
+                    let update = NodeUpdate { node: name.clone(), step, task, cached: known, writes };
+                    self.send(Mode::Updates, EventData::Updates(update)).await;
                 }
             }
         }

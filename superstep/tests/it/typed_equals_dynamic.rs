@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use superstep::{
     CompiledStateGraph, END, IntoInput, JsonFields, JsonInput, JsonReducer, JsonState, MemorySaver, Mode, NodeOptions,
-    START, Send, Sent, State, StateGraph, Topic,
+    Persist, START, Send, Sent, State, StateGraph, Topic,
 };
 
 use crate::support::{events, history};
@@ -323,7 +323,7 @@ impl NodeSpec {
 /// Everything that a caller can see of several runs on one thread.
 async fn seen<S, M>(app: &CompiledStateGraph<S>, inputs: impl IntoIterator<Item = impl IntoInput<S, M>>) -> Value
 where
-    S: State,
+    S: Persist,
 {
     let mut all = Vec::new();
     for input in inputs {
