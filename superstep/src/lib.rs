@@ -116,7 +116,7 @@ pub use stream::{
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};
-pub use thread::{Revise, Thread};
+pub use thread::{Fork, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
 
 /// Keeps its body if superstep is built with feature `schema`.
