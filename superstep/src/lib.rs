@@ -80,7 +80,7 @@ pub use context::{Context, RunControl};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
-pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, Terminal};
+pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
 pub use func::{Calling, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn, Workflows};
 pub use graph::{
     CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NodeBuilder, Pregel,

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::checkpoint::Source;
+use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
 use crate::state::State;
@@ -111,7 +112,7 @@ pub struct TaskSnapshot<S: State> {
     /// Its node.
     pub name: String,
     /// Its error, if it failed.
-    pub error: Option<String>,
+    pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     /// Its subgraph's state.
@@ -127,7 +128,7 @@ impl<S: State> TaskSnapshot<S> {
 
     fn to_json(&self) -> Value {
         json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error, "interrupts": self.interrupts,
+            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message), "interrupts": self.interrupts,
             "result": self.result(), "state": self.state.as_ref().map(SubgraphState::to_json),
         })
     }

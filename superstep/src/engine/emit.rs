@@ -193,7 +193,7 @@ impl<S: State> Run<S> {
             let end = TaskEnd {
                 id,
                 name,
-                error: self.tasks[ix].writes.error().map(|e| e.to_string()),
+                error: self.tasks[ix].writes.error().cloned(),
                 interrupts: asked.unwrap_or_default(),
                 writes: self.shown_writes(ix, self.plan.shown.clone()),
             };

@@ -18,7 +18,7 @@ use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, ListQuery, Source, TaskRecord};
 use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext, lock};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, interrupt_id};
 use crate::node::{Answers, Command, Goto, Interrupt, NodeError, ParentCommand};
@@ -632,18 +632,18 @@ impl<S: State> Run<S> {
                 self.tasks[ix].skip = true;
             }
         }
-        let failed: Vec<(usize, Arc<str>)> = (0..self.tasks.len())
+        let failed: Vec<(usize, TaskError)> = (0..self.tasks.len())
             .filter_map(|ix| {
                 let known = self.pending.of(self.tasks[ix].id?)?;
                 let handler = self.plan.nodes[self.tasks[ix].node].handler;
                 known.error().cloned().filter(|_| known.handled() && handler.is_some()).map(|e| (ix, e))
             })
             .collect();
-        for (ix, message) in failed {
+        for (ix, failure) in failed {
             self.tasks[ix].skip = true;
-            self.tasks[ix].writes.rest_mut().error = Some(message.clone());
+            self.tasks[ix].writes.rest_mut().error = Some(failure.clone());
             let node = self.plan.nodes[self.tasks[ix].node].name.clone();
-            self.add_handler(ix, NodeError { node, message, error: None });
+            self.add_handler(ix, NodeError { node, failure, error: None });
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{BoxedNode, FromInput, IntoNode};
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::state::State;
 
 /// When and how a failed node is run again.
@@ -232,7 +232,7 @@ impl<S: State> fmt::Debug for CachePolicy<S> {
 #[derive(Debug, Clone)]
 pub struct NodeError {
     pub(crate) node: Arc<str>,
-    pub(crate) message: Arc<str>,
+    pub(crate) failure: TaskError,
     pub(crate) error: Option<Arc<Error>>,
 }
 
@@ -244,10 +244,15 @@ impl NodeError {
 
     /// What it said.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.failure.message
     }
 
-    /// The error itself; after a restart only the message is left.
+    /// Which kind of error it was.
+    pub fn kind(&self) -> ErrorKind {
+        self.failure.kind
+    }
+
+    /// The error itself; after a restart only kind and message are left.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_deref()
     }

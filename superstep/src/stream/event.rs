@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Mode, RawEvent};
 use crate::checkpoint::Codec;
 use crate::engine::Bits;
+use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, TaskInput};
 use crate::plan::{Fields, Plan};
@@ -471,7 +472,7 @@ pub struct TaskEnd<S: State> {
     /// Its node.
     pub name: String,
     /// Its error.
-    pub error: Option<String>,
+    pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     pub(crate) writes: ShownWrites<S>,
@@ -488,7 +489,7 @@ impl<S: State> TaskEnd<S> {
 
     fn json(&self, codec: KnownCodec<S>) -> Value {
         json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error,
+            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message),
             "result": self.writes.as_result(codec, true), "interrupts": self.interrupts,
         })
     }
