@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use superstep::{
-    CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Returned, State, Streaming, Update, Workflows,
+    CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Persist, Returned, Streaming, Update, Workflows,
 };
 
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::world::{App, World};
 use crate::{build, functional};
 
 pub(crate) trait Runnable: Sized {
-    type State: State;
+    type State: Persist;
 
     fn build(world: &Arc<World>) -> Result<Self, Failure>;
 

@@ -175,7 +175,7 @@ fn options(world: &Arc<World>, fields: &JsonFields, name: &str, node: &Node) -> 
         options = options.timeout(policy);
     }
     if let Some(policy) = &node.cache {
-        options = options.cache(cache(policy, fields));
+        options = options.cache(cache(policy));
     }
     if let Some(program) = &node.error_handler {
         options = options.error_handler(handler_body(world, program, name));
@@ -224,12 +224,9 @@ fn timeout(policy: &Timeout) -> Option<TimeoutPolicy> {
     Some(if policy.refresh_on.as_deref() == Some("heartbeat") { limits.on_heartbeat_only() } else { limits })
 }
 
-fn cache(policy: &Cache, fields: &JsonFields) -> CachePolicy<JsonState> {
+fn cache(policy: &Cache) -> CachePolicy<JsonState> {
     let keyed = match policy.key.clone() {
-        Some(key) => {
-            let fields = fields.clone();
-            CachePolicy::by(move |state: &JsonState| state.get(&fields, &key).cloned())
-        }
+        Some(key) => CachePolicy::by(move |input: &JsonInput| input.get(&key).cloned()),
         None => CachePolicy::new(),
     };
     match policy.ttl {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use superstep::{BoxError, CompilationError, Error, ErrorKind, StoreError};
+use superstep::{BoxError, CompilationError, Error, ErrorKind, StoreError, TaskError};
 
 /// What the statement `fail` raises.
 #[derive(Debug)]
@@ -148,29 +148,14 @@ fn kind_name(kind: ErrorKind) -> Option<&'static str> {
 }
 
 /// A task's error as it was saved, in the words of a trace: the message of a `fail`, else the kind.
-///
-/// Only the text is saved, so the engine's own errors are told by their words.
-pub(crate) fn saved_error(text: &str, raised: bool) -> String {
+pub(crate) fn saved_error(error: &TaskError, raised: bool) -> String {
     if raised {
-        return text.to_owned();
+        return error.message.clone();
     }
-    let exception = EXCEPTIONS.iter().find(|e| text.strip_prefix(**e).is_some_and(|rest| rest.starts_with(": ")));
-    if let Some(exception) = exception {
-        return exception_kind(exception).to_owned();
-    }
-    let phrases = [
-        ("cancelled", "cancelled"),
-        ("timeout", "timeout"),
-        ("does not fit", "invalid_update"),
-        ("per step", "invalid_update"),
-        ("leads to `START`", "invalid"),
-        ("which its map does not have", "invalid"),
-        ("sends to `END`", "invalid_update"),
-        ("steps without coming to an end", "recursion_limit"),
-        ("field `", "invalid"),
-    ];
-    let kind = phrases.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, kind)| *kind);
-    kind.unwrap_or(text).to_owned()
+    let exception =
+        EXCEPTIONS.iter().find(|e| error.message.strip_prefix(**e).is_some_and(|rest| rest.starts_with(": ")));
+    let kind = exception.map(|e| exception_kind(e)).or_else(|| kind_name(error.kind));
+    kind.unwrap_or(&error.message).to_owned()
 }
 
 /// A store's refusal, as the node that asked sees it.

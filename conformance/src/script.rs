@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Command, CompiledStateGraph, Durability, Filter, GoOn, Goto, Invoke,
-    JsonState, ListQuery, Mode, NamespaceQuery, Output, Resume, SearchQuery, Source, State, StateSnapshot, Store,
-    Streaming, SubgraphState, Thread, Update, Workflows,
+    JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source, State, StateSnapshot,
+    Store, Streaming, SubgraphState, Superstep, Thread, Update, Workflows,
 };
 
 use crate::app::{Runnable, update_of};
@@ -73,7 +73,7 @@ impl<R: Runnable> Stage<R> {
             "state" => self.state(step).await,
             "history" => self.history(step).await,
             "update" => self.update(step).await,
-            "bulk_update" => self.bulk_update(step).await,
+            "bulk_update" => self.bulk_update(step, list(&step["supersteps"])).await,
             "invoke" => self.invoke(step).await,
             "stream" => self.stream(step).await,
             _ => Err(Failure::INVALID),
@@ -166,31 +166,24 @@ impl<R: Runnable> Stage<R> {
     }
 
     async fn update(&self, step: &Value) -> Record {
-        let place = self.saved_place(step).await?;
-        let values = self.eval(&step["values"])?;
-        let as_node = step["as_node"].as_str().map(node_name);
-        let at = match &place {
-            Place::Thread { thread, .. } => revise::<R>(thread, values, as_node).await?,
-            Place::Subgraph { thread, .. } => revise::<App>(thread, values, as_node).await?,
+        self.bulk_update(step, std::slice::from_ref(&json!([step]))).await
+    }
+
+    async fn bulk_update(&self, step: &Value, supersteps: &[Value]) -> Record {
+        let at = match &self.saved_place(step).await? {
+            Place::Thread { thread, .. } => thread.bulk_update(self.supersteps::<R>(supersteps)?).await?,
+            Place::Subgraph { thread, .. } => thread.bulk_update(self.supersteps::<App>(supersteps)?).await?,
         };
         Ok(json!({ "checkpoint": self.labels(step).await?.label(Some(&at)) }))
     }
 
-    async fn bulk_update(&self, step: &Value) -> Record {
-        let place = self.saved_place(step).await?;
-        let at = match &place {
-            Place::Thread { thread, .. } => thread.bulk_update(self.supersteps::<R>(step)?).await?,
-            Place::Subgraph { thread, .. } => thread.bulk_update(self.supersteps::<App>(step)?).await?,
-        };
-        Ok(json!({ "checkpoint": self.labels(step).await?.label(Some(&at)) }))
-    }
-
-    fn supersteps<T: Runnable>(&self, step: &Value) -> Result<Supersteps<T::State>, Failure> {
+    fn supersteps<T: Runnable>(&self, supersteps: &[Value]) -> Result<Vec<Superstep<T::State>>, Failure> {
         let one = |update: &Value| {
-            let as_node = update["as_node"].as_str().map(str::to_owned);
-            Ok((update_of::<T>(self.eval(&update["values"])?)?, as_node))
+            let values = if update.get("values").is_some() { self.eval(&update["values"])? } else { Value::Null };
+            Ok((values, update["as_node"].as_str().map(node_name)))
         };
-        list(&step["supersteps"]).iter().map(|group| list(group).iter().map(one).collect()).collect()
+        let updates = |group: &Value| list(group).iter().map(one).collect::<Result<Vec<_>, Failure>>();
+        supersteps.iter().map(|group| superstep::<T>(updates(group)?)).collect()
     }
 
     // ---- runs ----
@@ -276,7 +269,6 @@ impl<R: Runnable> Stage<R> {
 }
 
 type NodeUpdates<S> = Vec<(Update<S>, String)>;
-type Supersteps<S> = Vec<Vec<(Update<S>, Option<String>)>>;
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[][..], Vec::as_slice)
@@ -319,23 +311,24 @@ fn source_named(name: &Value) -> Result<Source, Failure> {
     serde_json::from_value(name.clone()).map_err(|_| Failure::INVALID)
 }
 
-/// Changes a thread as a node, or in one of the ways that have a name of their own.
-async fn revise<R: Runnable>(
-    thread: &Thread<R::State>,
-    values: Value,
-    as_node: Option<String>,
-) -> Result<CheckpointRef, Failure> {
-    match as_node.as_deref() {
-        Some(superstep::END) if values.is_null() => Ok(thread.clear_tasks().await?),
-        Some("__input__") if values.is_null() => Ok(thread.update_as_input(GoOn).await?),
-        Some("__input__") => Ok(thread.update_as_input(update_of::<R>(values)?).await?),
-        Some("__copy__") => {
-            let copy = thread.copy_with(copied::<R>(&values)?).await?;
-            copy.state().await?.checkpoint.ok_or(Failure::INVALID)
-        }
-        Some(node) => Ok(thread.update(update_of::<R>(values)?).as_node(node).await?),
-        None => Ok(thread.update(update_of::<R>(values)?).await?),
+/// Changes of a thread as nodes, or one in one of the ways that have a name of their own.
+fn superstep<R: Runnable>(mut updates: Vec<(Value, Option<String>)>) -> Result<Superstep<R::State>, Failure> {
+    if let [(values, as_node)] = updates.as_mut_slice() {
+        let values = values.take();
+        return Ok(match as_node.take().as_deref() {
+            Some(superstep::END) if values.is_null() => Superstep::clear_tasks(),
+            Some("__input__") if values.is_null() => Superstep::input(GoOn),
+            Some("__input__") => Superstep::input(update_of::<R>(values)?),
+            Some("__copy__") => Superstep::copy_with(copied::<R>(&values)?),
+            Some(node) => Superstep::updates([(update_of::<R>(values)?, node)]),
+            None => Superstep::update(update_of::<R>(values)?),
+        });
     }
+    // Which node several updates are from must be said; superstep's types do not let it be left out.
+    let one = |(values, as_node): (Value, Option<String>)| {
+        Ok((update_of::<R>(values)?, as_node.ok_or(Failure::Named("invalid_update"))?))
+    };
+    Ok(Superstep::updates(updates.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?))
 }
 
 /// The updates that go into a copy.
@@ -345,7 +338,7 @@ fn copied<R: Runnable>(values: &Value) -> Result<NodeUpdates<R::State>, Failure>
     list(values).iter().map(one).collect()
 }
 
-fn result<S: State>(output: &Output<S>) -> Value {
+fn result<S: Persist>(output: &Output<S>) -> Value {
     let shown = plain(&output.to_json());
     if !output.is_interrupted() {
         return json!({ "result": shown });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, MemorySaver, Message,
-    MessageKind, Mode, State, StateSnapshot, TaskSnapshot,
+    MessageKind, Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot,
 };
 
 use crate::expr::{is_message, truthy};
@@ -82,17 +82,17 @@ impl Renderer<'_> {
     fn task<S: State>(&self, task: &TaskSnapshot<S>) -> Value {
         json!({
             "name": task.name,
-            "error": self.error(task.error.as_deref()),
+            "error": self.error(task.error.as_ref()),
             "interrupts": questions(&task.interrupts),
             "result": task.result().as_ref().map(plain),
         })
     }
 
-    fn error(&self, text: Option<&str>) -> Option<String> {
-        text.map(|text| saved_error(text, self.world.has_raised(text)))
+    fn error(&self, error: Option<&TaskError>) -> Option<String> {
+        error.map(|error| saved_error(error, self.world.has_raised(&error.message)))
     }
 
-    pub(crate) fn event<S: State>(&self, event: &Event<S>) -> Value {
+    pub(crate) fn event<S: Persist>(&self, event: &Event<S>) -> Value {
         let data = match (event.of::<S>(), event.of::<JsonState>()) {
             (Some(data), _) => self.data(data),
             (None, Some(data)) => self.data(data),
@@ -107,7 +107,7 @@ impl Renderer<'_> {
         shown
     }
 
-    fn data<S: State>(&self, data: &EventData<S>) -> Value {
+    fn data<S: Persist>(&self, data: &EventData<S>) -> Value {
         match data {
             EventData::Message(event) => {
                 json!({ "message": plain(&normal_form(&event.message)), "node": event.node, "step": event.step })
@@ -115,7 +115,7 @@ impl Renderer<'_> {
             EventData::TaskStart(task) => json!({ "start": task.name, "input": plain(&task.input()) }),
             EventData::TaskEnd(task) => json!({
                 "end": task.name,
-                "error": self.error(task.error.as_deref()),
+                "error": self.error(task.error.as_ref()),
                 "result": plain(&task.result()),
                 "interrupts": questions(&task.interrupts),
             }),

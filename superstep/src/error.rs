@@ -6,6 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Any error a node may return.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -270,7 +272,8 @@ pub(crate) struct Failure {
 /// ```
 /// assert_ne!(superstep::ErrorKind::Timeout, superstep::ErrorKind::Node);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The run used up its steps before it came to an end.
@@ -426,6 +429,45 @@ impl From<InvalidUpdate> for Error {
 impl From<crate::checkpoint::CheckpointError> for Error {
     fn from(error: crate::checkpoint::CheckpointError) -> Self {
         Error::new(ErrorKind::Checkpoint, "a checkpoint could not be saved or read").caused_by(error)
+    }
+}
+
+/// A task's failure as it is kept in checkpoints and shown: the words, and which kind of error it was.
+///
+/// ```
+/// use superstep::{ErrorKind, TaskError};
+/// let error = TaskError::new(ErrorKind::Timeout, "node `ask` exceeded its run timeout of 1s");
+/// assert!(error.to_string().contains("timeout"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskError {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// What went wrong; of a node's own error, what the node said.
+    pub message: String,
+}
+
+impl TaskError {
+    /// A failure with these words.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl From<&Error> for TaskError {
+    fn from(error: &Error) -> Self {
+        let message = match (error.kind(), &error.0.source) {
+            (ErrorKind::Node, Some(source)) => source.to_string(),
+            _ => error.to_string(),
+        };
+        Self { kind: error.kind(), message }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -8,7 +8,7 @@ mod path;
 mod pregel;
 mod subgraph;
 
-pub use build::{JoinSources, StateGraph};
+pub use build::{JoinSources, MessageGraph, StateGraph};
 pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
 pub(crate) use compile::{finish as finish_plan, node_plan};

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use serde_json::Value;
 
 use crate::node::Interrupt;
-use crate::state::State;
+use crate::state::{Persist, State};
 use crate::stream::Values;
 
 /// The result of a run: the state, and the questions that wait for an answer.
@@ -39,9 +39,10 @@ impl<S: State> Output<S> {
     }
 
     /// The output fields as JSON; null if the run wrote none of them.
-    ///
-    /// Needs a state that can be saved, in a graph that was told so by a checkpointer or cache.
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value
+    where
+        S: Persist,
+    {
         self.shown.as_ref().map(Values::to_json).unwrap_or_default()
     }
 

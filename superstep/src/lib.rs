@@ -80,11 +80,11 @@ pub use context::{Context, RunControl};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
-pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, Terminal};
+pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
 pub use func::{Calling, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn, Workflows};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, NodeBuilder, Pregel, PregelBuilder,
-    RouteMap, Routes as RouteList, StateGraph, Subgraph,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NodeBuilder, Pregel,
+    PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
@@ -116,7 +116,7 @@ pub use stream::{
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};
-pub use thread::{Revise, Thread};
+pub use thread::{Fork, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
 
 /// Keeps its body if superstep is built with feature `schema`.

@@ -18,6 +18,8 @@ use crate::state::{FieldKind, FieldSpec, State};
 pub const START: &str = "__start__";
 /// Where paths end.
 pub const END: &str = "__end__";
+/// The only field of a state that is shown as the bare value of that field.
+pub(crate) const ROOT: &str = "__root__";
 
 /// A frozen graph.
 pub(crate) struct Plan<S: State> {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::checkpoint::Source;
+use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
 use crate::state::State;
@@ -76,7 +77,7 @@ pub struct StateSnapshot<S: State> {
 impl<S: State> StateSnapshot<S> {
     /// The fields that have a value, as JSON.
     pub fn values(&self) -> Value {
-        self.values.to_json()
+        self.values.json(None)
     }
 
     /// The snapshot as JSON.
@@ -111,7 +112,7 @@ pub struct TaskSnapshot<S: State> {
     /// Its node.
     pub name: String,
     /// Its error, if it failed.
-    pub error: Option<String>,
+    pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     /// Its subgraph's state.
@@ -122,12 +123,12 @@ pub struct TaskSnapshot<S: State> {
 impl<S: State> TaskSnapshot<S> {
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
-        self.result.as_ref().map(|r| r.as_result(false))
+        self.result.as_ref().map(|r| r.as_result(None, false))
     }
 
     fn to_json(&self) -> Value {
         json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error, "interrupts": self.interrupts,
+            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message), "interrupts": self.interrupts,
             "result": self.result(), "state": self.state.as_ref().map(SubgraphState::to_json),
         })
     }

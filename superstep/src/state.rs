@@ -135,7 +135,7 @@ pub trait State: Clone + Send + Sync + 'static {
     }
 }
 
-/// A state that can be saved: its fields can be turned into bytes and back.
+/// A state that can be saved and shown as JSON: its fields can be turned into bytes and back.
 ///
 /// `#[derive(State)]` implements it if every field but the untracked ones implements
 /// serde's `Serialize` and `DeserializeOwned`.
@@ -155,7 +155,7 @@ pub trait State: Clone + Send + Sync + 'static {
 /// # Ok::<(), superstep::CodecError>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be saved in a checkpoint",
+    message = "`{Self}` cannot be saved in a checkpoint or shown as JSON",
     note = "derive `State` on it and make every field `Serialize + DeserializeOwned`, or mark the field `#[state(untracked)]`"
 )]
 pub trait Persist: State {

@@ -1,15 +1,18 @@
 //! Threads: one durable conversation each, looked at, rewound, forked and changed.
 
+mod change;
+
 use std::sync::Arc;
+
+pub use change::{Fork, Revise, Superstep};
 
 use crate::checkpoint::{Checkpointer, ListQuery};
 use crate::engine::{Looking, Revision, Saver, revise, snapshot_of};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::id::CheckpointId;
-use crate::invoke::{IntoInput, Invoke};
-use crate::node::{IntoOutcome, Outcome};
-use crate::plan::END;
+use crate::invoke::{GoOn, IntoInput, Invoke, Streaming};
+use crate::node::IntoOutcome;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::State;
 
@@ -95,14 +98,14 @@ impl<S: State> CompiledStateGraph<S> {
         }
     }
 
-    /// Makes several steps of updates at once; those of one inner list count as one step.
+    /// Makes several steps by hand; the same as `thread(name).bulk_update(steps)`.
     ///
     /// # Errors
-    /// If a list is empty, a node is unknown, or an update does not fit.
+    /// If there is no step, a node is unknown, or an update does not fit.
     pub async fn bulk_update_state(
         &self,
         thread: impl Into<Arc<str>>,
-        steps: Vec<Vec<(crate::Update<S>, Option<String>)>>,
+        steps: impl IntoIterator<Item = Superstep<S>>,
     ) -> Result<CheckpointRef, Error> {
         self.thread(thread).bulk_update(steps).await
     }
@@ -190,16 +193,13 @@ impl<S: State> Thread<S> {
 
     /// Changes the state; await it, after saying as which node if that is not clear.
     pub fn update(&self, update: impl IntoOutcome<S>) -> Revise<S> {
-        Revise { thread: self.clone(), outcome: update.into_outcome().map_err(|e| e.to_string()), as_node: None }
+        Revise::new(self.clone(), update)
     }
 
-    /// Changes the state of this checkpoint and gives the thread at the result, to go on from there.
-    ///
-    /// # Errors
-    /// As an update.
-    pub async fn fork(&self, update: impl IntoOutcome<S>) -> Result<Thread<S>, Error> {
-        let at = self.update(update).await?;
-        Ok(self.at(at.id))
+    /// Changes the state of this checkpoint and gives the thread at the result, to go on from there; await it,
+    /// after saying as which node if that is not clear.
+    pub fn fork(&self, update: impl IntoOutcome<S>) -> Fork<S> {
+        Fork(self.update(update))
     }
 
     /// Copies this checkpoint (or the latest) beside itself; it becomes the latest.
@@ -207,17 +207,18 @@ impl<S: State> Thread<S> {
     /// # Errors
     /// If there is nothing to copy.
     pub async fn copy(&self) -> Result<Thread<S>, Error> {
-        self.copy_with(Vec::new()).await
+        self.copy_with::<(), String>([]).await
     }
 
     /// Copies a checkpoint and puts in updates as if these nodes had made them.
     ///
     /// # Errors
     /// If there is nothing to copy, or an update does not fit.
-    pub async fn copy_with(&self, updates: Vec<(crate::Update<S>, String)>) -> Result<Thread<S>, Error> {
-        let updates = updates.into_iter().map(|(update, node)| Ok((node, outcome(update)?)));
-        let updates = updates.collect::<Result<Vec<_>, Error>>()?;
-        let at = self.revise(Revision::Copy(updates)).await?;
+    pub async fn copy_with<U: IntoOutcome<S>, N: Into<String>>(
+        &self,
+        updates: impl IntoIterator<Item = (U, N)>,
+    ) -> Result<Thread<S>, Error> {
+        let at = self.revise(Superstep::copy_with(updates).into_revision()?).await?;
         Ok(self.at(at.id))
     }
 
@@ -237,25 +238,23 @@ impl<S: State> Thread<S> {
         self.revise(Revision::End).await
     }
 
-    /// Makes several steps of updates at once; those of one inner list count as one step.
+    /// Makes several steps by hand; each becomes a checkpoint.
     ///
     /// # Errors
-    /// If a list is empty, a node is unknown, or an update does not fit.
-    pub async fn bulk_update(
-        &self,
-        steps: Vec<Vec<(crate::Update<S>, Option<String>)>>,
-    ) -> Result<CheckpointRef, Error> {
-        if steps.is_empty() || steps.iter().any(Vec::is_empty) {
-            return Err(Error::invalid("a bulk update needs at least one step, and every step at least one update"));
+    /// If there is no step, a node is unknown, or an update does not fit. Steps before the one that fails stay.
+    pub async fn bulk_update(&self, steps: impl IntoIterator<Item = Superstep<S>>) -> Result<CheckpointRef, Error> {
+        let steps: Vec<Superstep<S>> = steps.into_iter().collect();
+        let empty = || Error::invalid("a bulk update needs at least one step, and every step at least one update");
+        if steps.iter().any(Superstep::is_empty) {
+            return Err(empty());
         }
+        let steps = steps.into_iter().map(Superstep::into_revision).collect::<Result<Vec<_>, Error>>()?;
         let mut at: Option<CheckpointRef> = None;
         for step in steps {
-            let updates = step.into_iter().map(|(update, node)| Ok((node, outcome(update)?, None)));
-            let updates = updates.collect::<Result<Vec<_>, Error>>()?;
             let thread = at.as_ref().map_or_else(|| self.clone(), |at| self.at(at.id));
-            at = Some(thread.revise(Revision::AsNodes(updates)).await?);
+            at = Some(thread.revise(step).await?);
         }
-        at.ok_or_else(|| Error::invalid("a bulk update needs at least one step"))
+        at.ok_or_else(empty)
     }
 
     async fn revise(&self, revision: Revision<S>) -> Result<CheckpointRef, Error> {
@@ -265,13 +264,27 @@ impl<S: State> Thread<S> {
         Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace.to_string(), id, parents })
     }
 
-    /// Goes on: from the latest checkpoint with what is left to do, or again from this one.
-    pub fn resume(&self) -> Invoke<S> {
-        let run = self.graph.invoke(crate::invoke::GoOn).thread(self.name.to_string());
+    /// Runs the graph on this thread, from this checkpoint if it is one; await the result.
+    pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
+        let run = self.graph.invoke(input).thread(self.name.to_string());
         match self.checkpoint {
             Some(id) => run.checkpoint(id),
             None => run,
         }
+    }
+
+    /// The same, and shows what happens.
+    pub fn stream<M>(&self, input: impl IntoInput<S, M>) -> Streaming<S> {
+        let run = self.graph.stream(input).thread(self.name.to_string());
+        match self.checkpoint {
+            Some(id) => run.checkpoint(id),
+            None => run,
+        }
+    }
+
+    /// Goes on: from the latest checkpoint with what is left to do, or again from this one.
+    pub fn resume(&self) -> Invoke<S> {
+        self.invoke(GoOn)
     }
 
     /// Forgets the thread.
@@ -280,48 +293,5 @@ impl<S: State> Thread<S> {
     /// If the graph has no checkpointer, or deleting fails.
     pub async fn delete(&self) -> Result<(), Error> {
         Ok(self.saver()?.checkpointer.delete_thread(&self.name).await?)
-    }
-}
-
-fn outcome<S: State>(update: crate::Update<S>) -> Result<Outcome<S>, Error> {
-    update.into_outcome().map_err(|e| Error::new(ErrorKind::InvalidUpdate, e.to_string()))
-}
-
-/// A change of a thread's state; await it.
-///
-/// ```
-/// # use superstep::{AgentState, AgentStateUpdate, CheckpointRef, Error, Message, Thread};
-/// # async fn f(thread: Thread<AgentState>) -> Result<CheckpointRef, Error> {
-/// thread.update(AgentStateUpdate { messages: Some(vec![Message::user("hi")]) }).as_node("chat").await
-/// # }
-/// ```
-#[must_use = "an update does nothing until it is awaited"]
-pub struct Revise<S: State> {
-    thread: Thread<S>,
-    outcome: Result<Outcome<S>, String>,
-    as_node: Option<String>,
-}
-
-impl<S: State> Revise<S> {
-    /// The node that the update is from: its edges decide what runs next.
-    pub fn as_node(mut self, node: impl Into<String>) -> Self {
-        self.as_node = Some(node.into());
-        self
-    }
-}
-
-impl<S: State> IntoFuture for Revise<S> {
-    type Output = Result<CheckpointRef, Error>;
-    type IntoFuture = std::pin::Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            if self.as_node.as_deref() == Some(END) {
-                let words = "`END` makes no updates; use `clear_tasks` to drop what is left to do";
-                return Err(Error::new(ErrorKind::InvalidUpdate, words));
-            }
-            let outcome = self.outcome.map_err(|why| Error::new(ErrorKind::InvalidUpdate, why))?;
-            self.thread.revise(Revision::AsNodes(vec![(self.as_node, outcome, None)])).await
-        })
     }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
 
@@ -127,8 +128,8 @@ pub struct TaskRecord {
     pub path: Arc<str>,
     /// Its writes, in order.
     pub writes: Vec<WriteRecord>,
-    /// Its error, as text.
-    pub error: Option<String>,
+    /// Its error.
+    pub error: Option<TaskError>,
     /// Whether an error handler takes over from it.
     pub handled: bool,
     /// The questions that it asked last.

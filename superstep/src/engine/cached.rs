@@ -8,7 +8,7 @@ use super::writes::TaskWrites;
 use crate::cache::CacheKey;
 use crate::error::{Error, ErrorKind};
 use crate::id::TaskId;
-use crate::node::TaskInput;
+use crate::node::{Call, TaskInput};
 use crate::state::{State, decode, encode};
 use crate::stream::ShownInput;
 
@@ -20,7 +20,12 @@ impl<S: State> Run<S> {
             return Ok(None);
         };
         let key = match &policy.key {
-            Some(key) => key(input).map_err(|e| Error::node_failed(&node.name, e))?,
+            Some(key) => {
+                let mut none = || unreachable!("a cache key has no context");
+                let (node, step, stop) = (task.node, self.step, self.stop);
+                let call = Call { plan: &self.plan, node, input, present: None, step, stop, context: &mut none };
+                key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
+            }
             None => self.whole_input_key(node, input),
         };
         let key = format!("{:032x}", xxh3_128(&key));
@@ -38,7 +43,7 @@ impl<S: State> Run<S> {
             plan: self.plan.clone(),
             codec: self.graph.codec,
         };
-        shown.to_json().to_string().into_bytes()
+        shown.json(None).to_string().into_bytes()
     }
 
     /// Gives tasks whose result is known that result.

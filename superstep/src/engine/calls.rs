@@ -19,7 +19,7 @@ use super::writes::{Rest, TaskWrites};
 use crate::cache::CacheKey;
 use crate::checkpoint::{Codec, Durability};
 use crate::context::{Context, lock};
-use crate::error::{BoxError, Error, ErrorKind};
+use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
@@ -132,12 +132,18 @@ impl<S: State> CallDesk<S> {
         name: &Arc<str>,
         id: TaskId,
         returned: Option<Value>,
-        error: Option<String>,
+        error: Option<TaskError>,
         interrupts: Vec<Interrupt>,
         cached: bool,
     ) {
         if returned.is_some() {
-            let update = || NodeUpdate { node: name.to_string(), cached, writes: self.shown(returned.clone()) };
+            let update = || NodeUpdate {
+                node: name.to_string(),
+                step: cx.task.step,
+                task: id,
+                cached,
+                writes: self.shown(returned.clone()),
+            };
             self.show(cx, Mode::Updates, || EventData::Updates(update())).await;
         }
         if !cached {
@@ -220,10 +226,10 @@ impl<S: State> CallDesk<S> {
                 Ok(value)
             }
             Err(error) => {
-                let text = error.to_string();
-                self.show_end(&caller, &name, id, None, Some(text.clone()), Vec::new(), false).await;
-                self.save(id, TaskWrites::only(Rest { error: Some(text.into()), resume: used, ..Rest::default() }))
-                    .await?;
+                let kind = error.downcast_ref::<Error>().map_or(ErrorKind::Node, Error::kind);
+                let failure = Some(TaskError::new(kind, error.to_string()));
+                self.show_end(&caller, &name, id, None, failure.clone(), Vec::new(), false).await;
+                self.save(id, TaskWrites::only(Rest { error: failure, resume: used, ..Rest::default() })).await?;
                 Err(error)
             }
         }

@@ -181,12 +181,10 @@ impl<S: State> Run<S> {
             if !nothing_but_error {
                 self.show_messages(ix, known).await;
                 if self.wants(Mode::Updates) {
+                    let (step, task) = (self.step, self.task_id(ix));
                     let writes = self.shown_writes(ix, self.config.output.clone());
-                    self.send(
-                        Mode::Updates,
-                        EventData::Updates(NodeUpdate { node: name.clone(), cached: known, writes }),
-                    )
-                    .await;
+                    let update = NodeUpdate { node: name.clone(), step, task, cached: known, writes };
+                    self.send(Mode::Updates, EventData::Updates(update)).await;
                 }
             }
         }
@@ -195,7 +193,7 @@ impl<S: State> Run<S> {
             let end = TaskEnd {
                 id,
                 name,
-                error: self.tasks[ix].writes.error().map(|e| e.to_string()),
+                error: self.tasks[ix].writes.error().cloned(),
                 interrupts: asked.unwrap_or_default(),
                 writes: self.shown_writes(ix, self.plan.shown.clone()),
             };

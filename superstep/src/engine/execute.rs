@@ -21,7 +21,7 @@ use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Interrupt, NodeError, ParentCommand, TaskInput};
 use crate::state::State;
 
@@ -419,7 +419,7 @@ impl<S: State> Run<S> {
         }
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
-        writes.rest_mut().error = Some(error_text(&error).into());
+        writes.rest_mut().error = Some((&error).into());
         writes.rest_mut().handled = handled;
         self.tasks[ix].writes = writes;
         self.finish_task(ix).await?;
@@ -427,10 +427,10 @@ impl<S: State> Run<S> {
             trouble.failed.get_or_insert(error);
             return Ok(None);
         }
-        let message = self.tasks[ix].writes.error().cloned().unwrap_or_default();
+        let failure = TaskError::from(&error);
         self.tasks[ix].writes =
-            TaskWrites::only(Rest { error: Some(message.clone()), handled: true, ..Rest::default() });
-        let failure = NodeError { node: name, message, error: Some(Arc::new(error)) };
+            TaskWrites::only(Rest { error: Some(failure.clone()), handled: true, ..Rest::default() });
+        let failure = NodeError { node: name, failure, error: Some(Arc::new(error)) };
         Ok(self.add_handler(ix, failure))
     }
 
@@ -454,7 +454,8 @@ impl<S: State> Run<S> {
 
     /// A task that was stopped because another failed, or because the run was cancelled.
     async fn note_cancelled(&mut self, ix: usize) -> Result<(), Error> {
-        self.tasks[ix].writes = TaskWrites::only(Rest { error: Some("cancelled".into()), ..Rest::default() });
+        let error = Some(TaskError::new(ErrorKind::Cancelled, "cancelled"));
+        self.tasks[ix].writes = TaskWrites::only(Rest { error, ..Rest::default() });
         self.finish_task(ix).await
     }
 
@@ -463,14 +464,6 @@ impl<S: State> Run<S> {
             self.note_cancelled(*ix).await?;
         }
         Err(Error::cancelled())
-    }
-}
-
-/// A failure as it is kept in the record of a task.
-fn error_text(error: &Error) -> String {
-    match (error.kind(), std::error::Error::source(error)) {
-        (ErrorKind::Node, Some(source)) => source.to_string(),
-        _ => error.to_string(),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn task_snapshot<S: State>(
     TaskSnapshot {
         id: task.id.unwrap_or(crate::TaskId(0)),
         name: plan.nodes[task.node].name.to_string(),
-        error: known.and_then(|k| k.error().map(|e| e.to_string())),
+        error: known.and_then(|k| k.error().cloned()),
         interrupts,
         state,
         result: finished.map(|k| ShownWrites {

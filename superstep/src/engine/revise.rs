@@ -17,13 +17,13 @@ use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::node::Outcome;
-use crate::plan::{InputMode, Plan};
+use crate::plan::{END, InputMode, Plan};
 use crate::state::{Put, State};
 
 /// One change of a thread.
 pub(crate) enum Revision<S: State> {
     /// As if these nodes had returned these updates, in one step. `None` finds the node itself.
-    AsNodes(Vec<(Option<String>, Outcome<S>, Option<TaskId>)>),
+    AsNodes(NodeUpdates<S>),
     /// As a new input, without running it.
     AsInput(RunInput<S>),
     /// Drops what is left to do.
@@ -61,7 +61,7 @@ pub(crate) async fn revise<S: State>(
                 let mut reviser = Reviser::new(graph, saver, loaded);
                 // The ids of the copy's tasks are those of the step after it.
                 reviser.task_step = base_step + 2;
-                let updates = updates.into_iter().map(|(node, outcome)| (Some(node), outcome, None)).collect();
+                let updates = updates.into_iter().map(|(node, outcome)| (Some(node), outcome)).collect();
                 reviser.as_nodes(grouped(updates), true).await
             }
         }
@@ -70,7 +70,7 @@ pub(crate) async fn revise<S: State>(
     result
 }
 
-type NodeUpdates<S> = Vec<(Option<String>, Outcome<S>, Option<TaskId>)>;
+pub(crate) type NodeUpdates<S> = Vec<(Option<String>, Outcome<S>)>;
 
 /// Updates of one node stand together, nodes in order of their first update.
 fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
@@ -190,7 +190,6 @@ impl<'a, S: State> Reviser<'a, S> {
     }
 
     async fn as_nodes(&mut self, updates: NodeUpdates<S>, addressed: bool) -> Result<CheckpointId, Error> {
-        let several = updates.len() > 1;
         let mut free: BTreeMap<usize, VecDeque<TaskId>> = BTreeMap::new();
         for task in self.tasks() {
             free.entry(task.node).or_default().extend(task.id);
@@ -204,11 +203,10 @@ impl<'a, S: State> Reviser<'a, S> {
         };
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
         let mut results = Vec::new();
-        for (ix, (node, outcome, given)) in updates.into_iter().enumerate() {
-            let node = self.resolve(node, several)?;
+        for (ix, (node, outcome)) in updates.into_iter().enumerate() {
+            let node = self.resolve(node)?;
             let mut writes = self.writes_of(node, outcome).await?;
-            let id = given.or_else(|| free.get_mut(&node)?.pop_front());
-            let id = id.unwrap_or_else(|| self.made_up_id(ix));
+            let id = free.get_mut(&node).and_then(VecDeque::pop_front).unwrap_or_else(|| self.made_up_id(ix));
             if self.record.is_some() && !superseded {
                 // The history shows what was put in as the result of the node's task.
                 let mut shown = writes.clone();
@@ -234,13 +232,15 @@ impl<'a, S: State> Reviser<'a, S> {
         TaskId::derive(base, &["__update__", &ix.to_string()])
     }
 
-    fn resolve(&self, node: Option<String>, several: bool) -> Result<usize, Error> {
+    fn resolve(&self, node: Option<String>) -> Result<usize, Error> {
         let invalid = |words: String| Error::new(ErrorKind::InvalidUpdate, words);
         match node {
+            Some(name) if name == END => {
+                Err(invalid("`END` makes no updates; use `clear_tasks` to drop what is left to do".to_owned()))
+            }
             Some(name) => {
                 self.plan.node(&name).ok_or_else(|| invalid(format!("there is no node `{name}` to update as")))
             }
-            None if several => Err(invalid("several updates at once need `as_node` each".to_owned())),
             None => self.last_node().ok_or_else(|| {
                 invalid("it is not clear which node the update is from; say so with `as_node`".to_owned())
             }),

@@ -14,7 +14,7 @@ use super::save::{Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use crate::checkpoint::{Durability, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, name_key};
 use crate::node::{Command, Interrupt, NodeError, ParentCommand};
@@ -271,18 +271,18 @@ impl<S: State> Run<S> {
                 self.tasks[ix].skip = true;
             }
         }
-        let failed: Vec<(usize, Arc<str>)> = (0..self.tasks.len())
+        let failed: Vec<(usize, TaskError)> = (0..self.tasks.len())
             .filter_map(|ix| {
                 let known = self.pending.of(self.tasks[ix].id?)?;
                 let handler = self.plan.nodes[self.tasks[ix].node].handler;
                 known.error().cloned().filter(|_| known.handled() && handler.is_some()).map(|e| (ix, e))
             })
             .collect();
-        for (ix, message) in failed {
+        for (ix, failure) in failed {
             self.tasks[ix].skip = true;
-            self.tasks[ix].writes.rest_mut().error = Some(message.clone());
+            self.tasks[ix].writes.rest_mut().error = Some(failure.clone());
             let node = self.plan.nodes[self.tasks[ix].node].name.clone();
-            self.add_handler(ix, NodeError { node, message, error: None });
+            self.add_handler(ix, NodeError { node, failure, error: None });
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::checkpoint::{CheckpointError, Codec, TaskRecord, WriteRecord};
+use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan};
@@ -32,7 +33,7 @@ pub(crate) struct Rest<S: State> {
     pub(crate) kept: Vec<Put<S::Write>>,
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
-    pub(crate) error: Option<Arc<str>>,
+    pub(crate) error: Option<TaskError>,
     /// An error handler takes over from it.
     pub(crate) handled: bool,
     pub(crate) interrupts: Option<Vec<Interrupt>>,
@@ -122,7 +123,7 @@ impl<S: State> TaskWrites<S> {
         self.rest()?.returned.as_ref()
     }
 
-    pub(crate) fn error(&self) -> Option<&Arc<str>> {
+    pub(crate) fn error(&self) -> Option<&TaskError> {
         self.rest()?.error.as_ref()
     }
 
@@ -244,7 +245,7 @@ impl<S: State> TaskWrites<S> {
             task,
             path,
             writes,
-            error: self.error().map(|e| e.to_string()),
+            error: self.error().cloned(),
             handled: self.handled(),
             interrupts: self.interrupts().cloned(),
             resume: self.resume().cloned().map(Value::Array),
@@ -254,7 +255,7 @@ impl<S: State> TaskWrites<S> {
     /// The writes of a saved record. Writes to what the graph no longer has are passed over.
     pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, String> {
         let mut writes = Self::only(Rest {
-            error: record.error.as_deref().map(Into::into),
+            error: record.error.clone(),
             handled: record.handled,
             interrupts: record.interrupts.clone(),
             resume: record.resume.clone().map(|v| match v {

@@ -8,7 +8,7 @@ use crate::checkpoint::{Checkpointer, Codec};
 use crate::graph::path::{IntoPath, Path};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
 use crate::plan::{END, START};
-use crate::state::{JsonFields, JsonState, Persist, State};
+use crate::state::{JsonFields, JsonState, Message, Persist, State};
 use crate::store::Store;
 
 /// A graph being built: a state, nodes and edges.
@@ -43,6 +43,28 @@ pub struct StateGraph<S: State> {
     pub(crate) defaults: NodeDefaults<S>,
     pub(crate) settings: Settings<S>,
 }
+
+/// The graph over a list of messages: nodes take the conversation and return what to add to it.
+///
+/// Its state is the list itself; with anything beside the messages, use a [`StateGraph`] over
+/// [`AgentState`](crate::AgentState) or a state of your own.
+///
+/// ```
+/// use superstep::{Message, MessageGraph, START};
+///
+/// async fn greet(messages: Vec<Message>) -> Message {
+///     Message::assistant(format!("hello to {} message", messages.len()))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = MessageGraph::new().add_node("greet", greet).add_edge(START, "greet").compile()?;
+/// let out = app.invoke(Message::user("hi")).await?;
+/// assert_eq!(out.state[1].text(), "hello to 1 message");
+/// # Ok(())
+/// # }
+/// ```
+pub type MessageGraph = StateGraph<Vec<Message>>;
 
 pub(crate) struct Branch<S: State> {
     pub(crate) from: String,

@@ -10,7 +10,8 @@ use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, START, StopAt,
+    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, ROOT, START,
+    StopAt,
 };
 use crate::state::{FieldKind, State};
 use crate::store::Store;
@@ -474,6 +475,10 @@ pub(crate) fn finish<S: State>(
     let visible = of_kind(&|k| !k.is_managed());
     let hidden: Vec<usize> = places(&Some(settings.hidden.clone())).unwrap_or_default();
     let state_fields: Vec<usize> = visible.iter().copied().filter(|f| !hidden.contains(f)).collect();
+    let shown = |list: Vec<usize>| match fields {
+        [only] if only.name() == ROOT => Fields::One(0),
+        _ => Fields::Many(list),
+    };
     let stop_at = |list: &[String]| match list {
         [] => StopAt::Nowhere,
         list if list.iter().any(|n| n == "*") => StopAt::Everywhere,
@@ -497,8 +502,8 @@ pub(crate) fn finish<S: State>(
         untracked: of_kind(&|k| k == FieldKind::Untracked),
         private: hidden.clone(),
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
-        output: Fields::Many(places(&settings.output).unwrap_or(state_fields)),
-        shown: Fields::Many(visible),
+        output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::Many),
+        shown: shown(visible),
         stop_before: stop_at(&settings.stop_before),
         stop_after: stop_at(&settings.stop_after),
         step_timeout: settings.step_timeout,

@@ -178,6 +178,7 @@ impl Context {
 }
 
 /// A graph over the same state is a node: it gets the state and gives back its output fields.
+#[diagnostic::do_not_recommend]
 impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
@@ -275,6 +276,7 @@ where
 #[doc(hidden)]
 pub struct MappedMarker<C, In, Out>(PhantomData<(C, In, Out)>);
 
+#[diagnostic::do_not_recommend]
 impl<S, C, I, O, In, Out> IntoNode<S, MappedMarker<C, In, Out>> for MappedGraph<S, C, I, O, In, Out>
 where
     S: State,

@@ -1,6 +1,7 @@
 //! The trait forms of nodes: `Node` with `Next`, and agents as nodes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -34,7 +35,7 @@ impl Next {
 /// A node as a type: it has a name, takes the state and gives it back changed.
 ///
 /// Functions are simpler; this form suits nodes that carry data of their own.
-/// The state it returns replaces the one it was given.
+/// The state it returns replaces the one it was given. `Box<dyn Node<S>>` and `Arc<dyn Node<S>>` are nodes too.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -148,6 +149,13 @@ pub trait PartialAgent: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EchoAgent;
 
+impl EchoAgent {
+    /// An agent that says back what it hears.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
 #[async_trait]
 impl Agent for EchoAgent {
     type State = AgentState;
@@ -158,3 +166,40 @@ impl Agent for EchoAgent {
         Ok(AgentState { messages: add_messages(state.messages, vec![echo])? })
     }
 }
+
+/// Pointers to nodes and agents are nodes and agents, so that they can be chosen at run time.
+macro_rules! behind {
+    ($($pointer:ident),*) => {$(
+        #[async_trait]
+        impl<S: State, N: Node<S> + ?Sized> Node<S> for $pointer<N> {
+            fn id(&self) -> &str {
+                (**self).id()
+            }
+
+            async fn run(&self, state: S) -> Result<(S, Next), BoxError> {
+                (**self).run(state).await
+            }
+        }
+
+        #[async_trait]
+        impl<A: Agent + ?Sized> Agent for $pointer<A> {
+            type State = A::State;
+
+            async fn run(&self, state: A::State) -> Result<A::State, BoxError> {
+                (**self).run(state).await
+            }
+        }
+
+        #[async_trait]
+        impl<A: PartialAgent + ?Sized> PartialAgent for $pointer<A> {
+            type State = A::State;
+            type Update = A::Update;
+
+            async fn run_partial(&self, state: A::State) -> Result<A::Update, BoxError> {
+                (**self).run_partial(state).await
+            }
+        }
+    )*};
+}
+
+behind!(Box, Arc);

@@ -92,6 +92,7 @@ pub trait IntoNode<S: State, Marker> {
     fn into_node(self) -> BoxedNode<S>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
@@ -132,6 +133,7 @@ where
     BoxedNode { run: Arc::new(run), subgraph: None, needs_present: false }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
@@ -143,6 +145,7 @@ impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
@@ -158,6 +161,7 @@ impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A 
 #[doc(hidden)]
 pub struct PartialMarker;
 
+#[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, A: PartialAgent<State = S>> IntoNode<S, PartialMarker> for A {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
@@ -170,6 +174,7 @@ impl<S: State<Schema = ()>, A: PartialAgent<State = S>> IntoNode<S, PartialMarke
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<W, M> IntoNode<Workflow<W>, ParallelMarker> for ParallelNode<W, M>
 where
     W: WorkflowState + Default + 'static,

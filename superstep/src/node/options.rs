@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{BoxedNode, IntoNode};
-use crate::error::{BoxError, Error};
+use super::{BoxedNode, FromInput, IntoNode};
+use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::state::State;
 
 /// When and how a failed node is run again.
@@ -155,7 +155,7 @@ impl From<Duration> for TimeoutPolicy {
     }
 }
 
-pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::TaskInput<S>) -> Result<Vec<u8>, BoxError> + Send + Sync>;
+pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::Call<'_, S>) -> Result<Vec<u8>, BoxError> + Send + Sync>;
 
 /// Which results of a node are kept, and for how long.
 ///
@@ -186,13 +186,19 @@ impl<S: State> CachePolicy<S> {
         Self { key: None, ttl: None }
     }
 
-    /// A result is kept for a key made of the state; what was sent to the node is a key as it is.
-    pub fn by<K: serde::Serialize>(key: impl Fn(&S) -> K + Send + Sync + 'static) -> Self {
-        let of_input = move |input: &super::TaskInput<S>| match input {
-            super::TaskInput::State(state) => Ok(crate::state::encode(&key(state))?.to_vec()),
-            super::TaskInput::Sent(payload) => Ok(payload.encoded()?.to_vec()),
-        };
-        Self { key: Some(Arc::new(of_input)), ttl: None }
+    /// A result is kept for a key made of what the node takes first: the state, or what it was sent.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use superstep::{AgentState, CachePolicy, Sent};
+    ///
+    /// let of_the_state: CachePolicy<AgentState> = CachePolicy::by(|s: &Arc<AgentState>| s.messages.len());
+    /// let of_a_payload: CachePolicy<AgentState> = CachePolicy::by(|Sent(word): &Sent<String>| word.to_lowercase());
+    /// # let _ = (of_the_state, of_a_payload);
+    /// ```
+    pub fn by<I: FromInput<S>, K: serde::Serialize>(key: impl Fn(&I) -> K + Send + Sync + 'static) -> Self {
+        let of_call = move |call: &super::Call<'_, S>| Ok(crate::state::encode(&key(&I::from_input(call)?))?.to_vec());
+        Self { key: Some(Arc::new(of_call)), ttl: None }
     }
 
     /// How long a result is kept; for good if not given.
@@ -226,7 +232,7 @@ impl<S: State> fmt::Debug for CachePolicy<S> {
 #[derive(Debug, Clone)]
 pub struct NodeError {
     pub(crate) node: Arc<str>,
-    pub(crate) message: Arc<str>,
+    pub(crate) failure: TaskError,
     pub(crate) error: Option<Arc<Error>>,
 }
 
@@ -238,10 +244,15 @@ impl NodeError {
 
     /// What it said.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.failure.message
     }
 
-    /// The error itself; after a restart only the message is left.
+    /// Which kind of error it was.
+    pub fn kind(&self) -> ErrorKind {
+        self.failure.kind
+    }
+
+    /// The error itself; after a restart only kind and message are left.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_deref()
     }

@@ -198,6 +198,20 @@ impl IntoOutcome<AgentState> for AgentState {
     }
 }
 
+/// New messages, to be merged.
+impl IntoOutcome<Vec<Message>> for Vec<Message> {
+    fn into_outcome(self) -> OutcomeResult<Vec<Message>> {
+        update_outcome(self)
+    }
+}
+
+/// One new message.
+impl IntoOutcome<Vec<Message>> for Message {
+    fn into_outcome(self) -> OutcomeResult<Vec<Message>> {
+        update_outcome(self)
+    }
+}
+
 /// A whole state replaces the one before it.
 impl<W> IntoOutcome<Workflow<W>> for Workflow<W>
 where

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Change, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 use crate::channel::typed;
 use crate::error::InvalidUpdate;
+use crate::plan::ROOT;
 use crate::state::CodecError;
 
 /// One message of a conversation.
@@ -355,6 +356,7 @@ impl AgentState {
     }
 }
 
+/// As the state of a [`MessageGraph`](crate::MessageGraph), under a name.
 impl State for AgentState {
     type Schema = ();
     type Write = Vec<Message>;
@@ -375,19 +377,92 @@ impl State for AgentState {
     fn update(
         &mut self,
         (): &(),
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
+        scratch: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate> {
+        State::update(&mut self.messages, &(), field, writes, scratch)
+    }
+
+    fn read(&self, (): &(), field: usize) -> Option<Vec<Message>> {
+        self.messages.read(&(), field)
+    }
+
+    fn reset(&mut self, (): &(), field: usize) {
+        self.messages.reset(&(), field);
+    }
+
+    fn prepare((): &(), write: &mut Vec<Message>) {
+        <Vec<Message> as State>::prepare(&(), write);
+    }
+
+    fn messages(write: &Vec<Message>) -> Vec<Message> {
+        <Vec<Message> as State>::messages(write)
+    }
+
+    fn message_ids(&self) -> Vec<String> {
+        self.messages.message_ids()
+    }
+}
+
+impl Persist for AgentState {
+    fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        <Vec<Message> as Persist>::encode_write(&(), write, out)
+    }
+
+    fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
+        <Vec<Message> as Persist>::decode_write(&(), field, bytes)
+    }
+
+    fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        self.messages.encode_field(&(), field, out)
+    }
+
+    fn decode_field(&mut self, (): &(), field: usize, bytes: &[u8]) -> Result<(), CodecError> {
+        self.messages.decode_field(&(), field, bytes)
+    }
+}
+
+impl IntoUpdate<AgentState> for AgentStateUpdate {
+    fn into_update(self) -> Update<AgentState> {
+        Update::from_writes(self.messages)
+    }
+}
+
+/// The conversation itself is a state, of [`MessageGraph`](crate::MessageGraph): one field, shown without a name.
+impl State for Vec<Message> {
+    type Schema = ();
+    type Write = Vec<Message>;
+
+    fn fields((): &()) -> &[FieldSpec] {
+        const FIELDS: &[FieldSpec] = &[FieldSpec::new(ROOT, FieldKind::Messages)];
+        FIELDS
+    }
+
+    fn empty((): &()) -> Self {
+        Vec::new()
+    }
+
+    fn field_of((): &(), _: &Vec<Message>) -> Option<usize> {
+        Some(0)
+    }
+
+    fn update(
+        &mut self,
+        (): &(),
         _: usize,
         writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
         scratch: &mut Scratch,
     ) -> Result<Change, InvalidUpdate> {
-        typed::messages(&mut self.messages, "messages", writes, scratch)
+        typed::messages(self, "messages", writes, scratch)
     }
 
     fn read(&self, (): &(), _: usize) -> Option<Vec<Message>> {
-        Some(self.messages.clone())
+        Some(self.clone())
     }
 
     fn reset(&mut self, (): &(), _: usize) {
-        self.messages.clear();
+        self.clear();
     }
 
     fn prepare((): &(), write: &mut Vec<Message>) {
@@ -399,11 +474,11 @@ impl State for AgentState {
     }
 
     fn message_ids(&self) -> Vec<String> {
-        self.messages.iter().filter_map(|m| m.id.clone()).collect()
+        self.iter().filter_map(|m| m.id.clone()).collect()
     }
 }
 
-impl Persist for AgentState {
+impl Persist for Vec<Message> {
     fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
         super::encode_into(write, out)
     }
@@ -413,17 +488,18 @@ impl Persist for AgentState {
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        super::encode_into(&self.messages, out)
+        super::encode_into(self, out)
     }
 
     fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        self.messages = super::decode(bytes)?;
+        *self = super::decode(bytes)?;
         Ok(())
     }
 }
 
-impl IntoUpdate<AgentState> for AgentStateUpdate {
-    fn into_update(self) -> Update<AgentState> {
-        Update::from_writes(self.messages)
+/// One new message.
+impl IntoUpdate<Vec<Message>> for Message {
+    fn into_update(self) -> Update<Vec<Message>> {
+        Update::from_writes([vec![self]])
     }
 }

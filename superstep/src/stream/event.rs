@@ -10,11 +10,15 @@ use serde_json::{Map, Value, json};
 use super::{Mode, RawEvent};
 use crate::checkpoint::Codec;
 use crate::engine::Bits;
+use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, TaskInput};
 use crate::plan::{Fields, Plan};
 use crate::snapshot::StateSnapshot;
-use crate::state::{Message, Put, State};
+use crate::state::{Message, Persist, Put, State};
+
+/// How to show a state: known to the graph if it saves, and to callers who know that the state can be saved.
+pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;
 
 /// One event of a stream.
 ///
@@ -71,7 +75,7 @@ pub enum EventData<S: State> {
 
 impl<S: State> std::fmt::Debug for EventData<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.to_json() {
+        match self.json(None) {
             Some(value) => write!(f, "{value}"),
             None => f.write_str("(an event of another state)"),
         }
@@ -112,25 +116,35 @@ impl<S: State> Event<S> {
         }
     }
 
-    /// The event as JSON, as far as its state can be saved.
-    pub fn to_json(&self) -> Option<Value> {
+    /// The event as JSON; `None` for events of a subgraph with another state.
+    pub fn to_json(&self) -> Option<Value>
+    where
+        S: Persist,
+    {
         self.data.to_json()
     }
 }
 
 impl<S: State> EventData<S> {
     /// The event as JSON; `None` for events of a subgraph with another state.
-    pub fn to_json(&self) -> Option<Value> {
+    pub fn to_json(&self) -> Option<Value>
+    where
+        S: Persist,
+    {
+        self.json(Some(Codec::of()))
+    }
+
+    fn json(&self, codec: KnownCodec<S>) -> Option<Value> {
         Some(match self {
-            EventData::Values(values) => values.to_json_with_interrupts(),
-            EventData::Updates(update) => update.to_json(),
+            EventData::Values(values) => values.json_with_interrupts(codec),
+            EventData::Updates(update) => update.json(codec),
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
             EventData::Message(m) => json!({ "message": m.message, "node": m.node, "step": m.step }),
             EventData::Custom(value) => value.clone(),
-            EventData::TaskStart(task) => task.to_json(),
-            EventData::TaskEnd(task) => task.to_json(),
-            EventData::Checkpoint(checkpoint) => checkpoint.to_json(),
-            EventData::Debug(debug) => debug.to_json(),
+            EventData::TaskStart(task) => task.json(codec),
+            EventData::TaskEnd(task) => task.json(codec),
+            EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
+            EventData::Debug(debug) => debug.json(codec),
             EventData::Foreign(_) => return None,
         })
     }
@@ -150,7 +164,7 @@ pub struct Values<S: State> {
     pub(crate) present: Bits,
     pub(crate) fields: Fields,
     pub(crate) plan: Arc<Plan<S>>,
-    pub(crate) codec: Option<&'static Codec<S>>,
+    pub(crate) codec: KnownCodec<S>,
 }
 
 impl<S: State> Clone for Values<S> {
@@ -167,16 +181,24 @@ impl<S: State> Clone for Values<S> {
 }
 
 impl<S: State> Values<S> {
-    /// The shown fields that have a value, as JSON. Needs a state that can be saved, and a
-    /// checkpointer or cache in the graph; without, it is null.
-    pub fn to_json(&self) -> Value {
+    /// The shown fields that have a value, as JSON.
+    pub fn to_json(&self) -> Value
+    where
+        S: Persist,
+    {
+        self.json(Some(Codec::of()))
+    }
+
+    /// The same for a state that perhaps cannot be shown; then it is null.
+    pub(crate) fn json(&self, codec: KnownCodec<S>) -> Value {
+        let codec = self.codec.or(codec);
         let value_of = |field: usize| {
             let write = self.present.has(field).then(|| self.state.read(&self.plan.schema, field)).flatten()?;
-            write_json(&self.plan, self.codec, &write)
+            write_json(&self.plan, codec, &write)
         };
         match &self.fields {
             Fields::One(field) => value_of(*field).unwrap_or_default(),
-            Fields::Many(_) if self.codec.is_none() => Value::Null,
+            Fields::Many(_) if codec.is_none() => Value::Null,
             Fields::Many(list) => {
                 let entries =
                     list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
@@ -185,8 +207,8 @@ impl<S: State> Values<S> {
         }
     }
 
-    fn to_json_with_interrupts(&self) -> Value {
-        let mut value = self.to_json();
+    fn json_with_interrupts(&self, codec: KnownCodec<S>) -> Value {
+        let mut value = self.json(codec);
         if !self.interrupts.is_empty() {
             match &mut value {
                 Value::Object(map) => drop(map.insert("__interrupt__".to_owned(), json!(self.interrupts))),
@@ -199,7 +221,7 @@ impl<S: State> Values<S> {
 
 impl<S: State> std::fmt::Debug for Values<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.to_json_with_interrupts())
+        write!(f, "{}", self.json_with_interrupts(None))
     }
 }
 
@@ -219,15 +241,16 @@ pub(crate) struct ShownWrites<S: State> {
     pub(crate) fields: Fields,
     pub(crate) returned: Option<Value>,
     pub(crate) plan: Arc<Plan<S>>,
-    pub(crate) codec: Option<&'static Codec<S>>,
+    pub(crate) codec: KnownCodec<S>,
 }
 
 impl<S: State> ShownWrites<S> {
     /// The puts to shown fields, each with its field.
-    fn shown(&self) -> impl Iterator<Item = (usize, Value)> + '_ {
-        self.puts.iter().filter_map(|put| {
+    fn shown(&self, codec: KnownCodec<S>) -> impl Iterator<Item = (usize, Value)> + '_ {
+        let codec = self.codec.or(codec);
+        self.puts.iter().filter_map(move |put| {
             let field = S::field_of(&self.plan.schema, &put.write).filter(|f| self.fields.list().contains(f))?;
-            let value = write_json(&self.plan, self.codec, &put.write)?;
+            let value = write_json(&self.plan, codec, &put.write)?;
             Some((field, if put.overwrite { json!({ "__overwrite__": value }) } else { value }))
         })
     }
@@ -237,11 +260,11 @@ impl<S: State> ShownWrites<S> {
     }
 
     /// As the `updates` stream shows them: an object, a list if a field was written twice, null if nothing was.
-    pub(crate) fn as_update(&self) -> Value {
+    pub(crate) fn as_update(&self, codec: KnownCodec<S>) -> Value {
         if let Some(value) = &self.returned {
             return value.clone();
         }
-        let shown: Vec<_> = self.shown().collect();
+        let shown: Vec<_> = self.shown(codec).collect();
         let mut values: Vec<Value> = match &self.fields {
             Fields::One(_) => shown.into_iter().map(|(_, v)| v).collect(),
             Fields::Many(_) if shown.is_empty() => Vec::new(),
@@ -265,12 +288,12 @@ impl<S: State> ShownWrites<S> {
     }
 
     /// As a task's result: repeated writes of a field are collected under `$writes`.
-    pub(crate) fn as_result(&self, returned_key: bool) -> Value {
+    pub(crate) fn as_result(&self, codec: KnownCodec<S>, returned_key: bool) -> Value {
         if let Some(value) = &self.returned {
             return if returned_key { json!({ "__return__": value }) } else { value.clone() };
         }
         let mut result: Map<String, Value> = Map::new();
-        for (field, value) in self.shown() {
+        for (field, value) in self.shown(codec) {
             match result.get_mut(&self.name(field)) {
                 Some(existing) if !existing.is_null() => {
                     match existing.get_mut("$writes").and_then(Value::as_array_mut) {
@@ -302,6 +325,10 @@ impl<S: State> ShownWrites<S> {
 pub struct NodeUpdate<S: State> {
     /// The node.
     pub node: String,
+    /// The step.
+    pub step: i64,
+    /// The task, as `tasks` events and snapshots name it.
+    pub task: TaskId,
     /// Whether it did not run because its result was known: from a cache, or from before a restart.
     pub cached: bool,
     pub(crate) writes: ShownWrites<S>,
@@ -319,8 +346,15 @@ impl<S: State> NodeUpdate<S> {
     }
 
     /// `{node: update}` as JSON.
-    pub fn to_json(&self) -> Value {
-        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update())]);
+    pub fn to_json(&self) -> Value
+    where
+        S: Persist,
+    {
+        self.json(Some(Codec::of()))
+    }
+
+    fn json(&self, codec: KnownCodec<S>) -> Value {
+        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update(codec))]);
         if self.cached {
             map.insert("__metadata__".to_owned(), json!({ "cached": true }));
         }
@@ -375,13 +409,13 @@ pub(crate) enum ShownInput<S: State> {
         step: i64,
         stop: i64,
         plan: Arc<Plan<S>>,
-        codec: Option<&'static Codec<S>>,
+        codec: KnownCodec<S>,
     },
     Value(Value),
 }
 
 impl<S: State> ShownInput<S> {
-    pub(crate) fn to_json(&self) -> Value {
+    pub(crate) fn json(&self, known: KnownCodec<S>) -> Value {
         match self {
             ShownInput::Value(value) => value.clone(),
             ShownInput::Task { input, present, reads, step, stop, plan, codec } => match &**input {
@@ -392,7 +426,7 @@ impl<S: State> ShownInput<S> {
                     let value_of = |f: usize| match plan.kind(f) {
                         crate::FieldKind::IsLastStep => Some(json!(*step == stop - 1)),
                         crate::FieldKind::RemainingSteps => Some(json!(stop - step)),
-                        _ if present.has(f) => write_json(plan, *codec, &state.read(&plan.schema, f)?),
+                        _ if present.has(f) => write_json(plan, codec.or(known), &state.read(&plan.schema, f)?),
                         _ => None,
                     };
                     let entries =
@@ -406,13 +440,17 @@ impl<S: State> ShownInput<S> {
 
 impl<S: State> TaskStart<S> {
     /// What the task was given, as JSON.
-    pub fn input(&self) -> Value {
-        self.input.to_json()
+    pub fn input(&self) -> Value
+    where
+        S: Persist,
+    {
+        self.input.json(Some(Codec::of()))
     }
 
-    fn to_json(&self) -> Value {
+    fn json(&self, codec: KnownCodec<S>) -> Value {
+        let input = self.input.json(codec);
         let mut value =
-            json!({ "id": self.id.to_string(), "name": self.name, "input": self.input(), "triggers": self.triggers });
+            json!({ "id": self.id.to_string(), "name": self.name, "input": input, "triggers": self.triggers });
         if !self.metadata.is_empty() {
             value["metadata"] = json!(self.metadata);
         }
@@ -434,7 +472,7 @@ pub struct TaskEnd<S: State> {
     /// Its node.
     pub name: String,
     /// Its error.
-    pub error: Option<String>,
+    pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     pub(crate) writes: ShownWrites<S>,
@@ -442,14 +480,17 @@ pub struct TaskEnd<S: State> {
 
 impl<S: State> TaskEnd<S> {
     /// What it wrote, as JSON.
-    pub fn result(&self) -> Value {
-        self.writes.as_result(true)
+    pub fn result(&self) -> Value
+    where
+        S: Persist,
+    {
+        self.writes.as_result(Some(Codec::of()), true)
     }
 
-    fn to_json(&self) -> Value {
+    fn json(&self, codec: KnownCodec<S>) -> Value {
         json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error,
-            "result": self.result(), "interrupts": self.interrupts,
+            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message),
+            "result": self.writes.as_result(codec, true), "interrupts": self.interrupts,
         })
     }
 }
@@ -465,12 +506,6 @@ impl<S: State> TaskEnd<S> {
 pub struct CheckpointEvent<S: State> {
     /// The checkpoint as [`Thread::state`](crate::Thread::state) shows it.
     pub snapshot: StateSnapshot<S>,
-}
-
-impl<S: State> CheckpointEvent<S> {
-    fn to_json(&self) -> Value {
-        self.snapshot.to_json()
-    }
 }
 
 /// A task or checkpoint, with its step and time.
@@ -499,8 +534,8 @@ impl<S: State> DebugEvent<S> {
         }
     }
 
-    fn to_json(&self) -> Value {
+    fn json(&self, codec: KnownCodec<S>) -> Value {
         let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.to_json() })
+        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.json(codec) })
     }
 }

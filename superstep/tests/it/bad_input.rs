@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use serde_json::json;
 use superstep::{
-    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, IntoUpdate, JsonInput, JsonState,
-    MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Command, CompiledStateGraph, END, Error, ErrorKind,
+    GoOn, IntoUpdate, JsonInput, JsonState, ListQuery, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
+    Superstep, TaskRecord,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -92,8 +93,7 @@ async fn updates_as_unknown_or_reserved_nodes_are_errors_and_change_nothing() {
     assert!(!error.to_string().contains("Update)"), "the words are for people: {error}");
     let error = app.thread("t").update_as_input(GoOn).await.unwrap_err();
     check(&error, ErrorKind::InvalidUpdate, "there is no input to put in");
-    let error =
-        app.thread("t").bulk_update(vec![vec![(input().into_update(), Some("x".to_owned()))]]).await.unwrap_err();
+    let error = app.thread("t").bulk_update([Superstep::updates([(input(), "x")])]).await.unwrap_err();
     check(&error, ErrorKind::InvalidUpdate, "there is no node `x` to update as");
     assert_eq!(trace(&app.thread("t")).await.unwrap(), before);
 }

@@ -1,13 +1,15 @@
 //! The other forms of graphs and nodes: channels and subscribers, mutations, nodes and agents as types.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::{
-    Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, EphemeralValue, ErrorKind,
-    JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message, MutationLog, Next, Node, NodeBuilder,
-    ParallelNode, PartialAgent, Pregel, PregelBuilder, RetryPolicy, START, StateGraph, StateMutation, Workflow,
-    WorkflowError, WorkflowState,
+    Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, EchoAgent, EphemeralValue,
+    ErrorKind, JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message, MessageGraph, Mode,
+    MutationLog, Next, Node, NodeBuilder, ParallelNode, PartialAgent, Pregel, PregelBuilder, RetryPolicy, START,
+    StateGraph, StateMutation, Workflow, WorkflowError, WorkflowState,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -322,4 +324,56 @@ async fn a_partial_agent_fails_and_is_handled_like_any_node() {
     let error = app(superstep::NodeOptions::new()).invoke(Notes::update().total(-1)).await.unwrap_err();
     assert_eq!(error.to_string(), "node `counts` failed: there is less than nothing to count");
     assert_eq!(app(options).invoke(Notes::update().total(-1)).await.unwrap().state.log, ["handled"]);
+}
+
+#[tokio::test]
+async fn nodes_and_agents_may_be_behind_pointers() {
+    let chosen: Vec<Box<dyn Node<Notes>>> = vec![Box::new(Goes(Next::Continue))];
+    let shared: Arc<dyn Node<Notes>> = Arc::new(Goes(Next::End));
+    let mut graph = StateGraph::<Notes>::new().add_node("again", shared).add_sequence(["goes", "again"]);
+    for node in chosen {
+        graph = graph.add(node);
+    }
+    let app = graph.compile().unwrap();
+    assert_eq!(app.invoke(Notes::update().log(["start"])).await.unwrap().state.log, ["start", "goes", "goes"]);
+
+    let agent: Box<dyn Agent<State = AgentState>> = Box::new(Shout);
+    let graph = StateGraph::<AgentState>::new().add_node("shout", agent).add_node("echo", Box::new(EchoAgent::new()));
+    let app = graph.add_sequence(["shout", "echo"]).compile().unwrap();
+    let out = app.invoke(AgentState { messages: vec![Message::user("tea")] }).await.unwrap();
+    assert_eq!(out.state.messages.iter().map(Message::text).collect::<Vec<_>>(), ["tea", "TEA", "tea"]);
+}
+
+// ---- the graph over a list of messages ----
+
+async fn answer(messages: Vec<Message>) -> Message {
+    Message::assistant(format!("to {}", messages.last().map_or("", Message::text))).with_id("answer")
+}
+
+#[tokio::test]
+async fn a_graph_over_messages_merges_them_by_id_and_shows_the_bare_list() {
+    let graph = MessageGraph::new().add_node("answer", answer).add_edge(START, "answer");
+    let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+    let out = app.invoke(Message::user("one").with_id("1")).thread("t").await.unwrap();
+    assert_eq!(out.state.iter().map(Message::text).collect::<Vec<_>>(), ["one", "to one"]);
+
+    let two = vec![Message::user("two").with_id("2"), Message::remove("1")];
+    let mut events = app.stream(two).thread("t").modes([Mode::Updates, Mode::Values]).start();
+    let mut shown = Vec::new();
+    while let Some(event) = events.next().await {
+        shown.push(event.unwrap().to_json().unwrap());
+    }
+    let answered = json!({ "type": "assistant", "content": "to two", "id": "answer" });
+    let two = json!({ "type": "user", "content": "two", "id": "2" });
+    let before = json!({ "type": "assistant", "content": "to one", "id": "answer" });
+    assert_eq!(shown, [json!([before, two]), json!({ "answer": [answered] }), json!([answered, two])]);
+    assert_eq!(app.thread("t").state().await.unwrap().values(), json!([answered, two]));
+}
+
+#[tokio::test]
+async fn a_graph_over_messages_can_be_a_node_of_another_one() {
+    let inner = MessageGraph::new().add_node("answer", answer).add_edge(START, "answer").compile().unwrap();
+    let app = MessageGraph::new().add_node("inner", inner).add_edge(START, "inner").compile().unwrap();
+    let out = app.invoke(vec![Message::user("one")]).await.unwrap();
+    assert_eq!(out.state.iter().map(Message::text).collect::<Vec<_>>(), ["one", "to one"]);
 }

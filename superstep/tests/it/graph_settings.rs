@@ -103,6 +103,27 @@ async fn a_cache_key_decides_what_is_the_same() {
     assert_eq!(runs.get(), 2);
 }
 
+#[tokio::test]
+async fn a_cache_key_is_made_of_what_was_sent_too() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let work = move |Sent(word): Sent<String>| {
+        counter.up();
+        async move { Notes::update().log([word]) }
+    };
+    let by_first_letter = CachePolicy::by(|Sent(word): &Sent<String>| word.chars().next());
+    let app = StateGraph::<Notes>::new()
+        .add_node_with("work", work, NodeOptions::new().cache(by_first_letter))
+        .add_conditional_edges(START, |notes: &Notes| Send::new("work", notes.topic.clone().unwrap_or_default()))
+        .cache(MemoryCache::new())
+        .compile()
+        .unwrap();
+    for (topic, known) in [("tea", "tea"), ("toast", "tea"), ("milk", "milk")] {
+        assert_eq!(app.invoke(Notes::update().topic(topic)).await.unwrap().state.log, [known]);
+    }
+    assert_eq!(runs.get(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cached_result_is_kept_for_as_long_as_it_is_said() {
     let policy = CachePolicy::new().ttl(Duration::from_millis(40));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use superstep::{
     BoxError, CancellationToken, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, MemorySaver, Mode,
-    NodeOptions, START, StateGraph,
+    NodeOptions, START, StateGraph, TaskError,
 };
 use tokio::sync::Notify;
 
@@ -46,7 +46,7 @@ async fn a_failed_step_is_gone_on_with_where_it_failed() {
         (seen.next.clone(), seen.values()),
         (vec!["b".to_owned()], json!({ "log": ["start", "a"], "total": 0 }))
     );
-    assert_eq!(seen.tasks[0].error.as_deref(), Some("b is not ready"));
+    assert_eq!(seen.tasks[0].error, Some(TaskError::new(ErrorKind::Node, "b is not ready")));
     let out = app.invoke(GoOn).thread("t").await.unwrap();
     assert_eq!(out.state.log, ["start", "a", "b", "c"]);
 }
@@ -236,9 +236,9 @@ async fn a_failure_stops_what_runs_beside_it() {
 async fn an_error_handler_takes_over_after_a_restart_too() {
     let (runs, handled) = (Count::default(), Count::default());
     let counter = runs.clone();
-    let node = move |_: Notes| {
+    let node = move |notes: Notes| {
         counter.up();
-        async { Err::<(), _>("broken") }
+        async move { assert!(notes.total > 0, "broken") }
     };
     let counter = handled.clone();
     let rescue = move |_: Notes, error: superstep::NodeError| {
@@ -247,7 +247,7 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
             if first {
                 Err::<NotesUpdate, BoxError>("the handler is not ready".into())
             } else {
-                Ok(Notes::update().log([format!("{}: {}", error.node(), error.message())]))
+                Ok(Notes::update().log([format!("{:?} in {}: {}", error.kind(), error.node(), error.message())]))
             }
         }
     };
@@ -255,10 +255,12 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
     let app = saved(StateGraph::new().add_node_with("n", node, options).add_edge(START, "n"));
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(error.to_string(), "node `__error_handler__n` failed: the handler is not ready");
+    let seen = app.thread("t").state().await.unwrap();
+    assert_eq!(seen.tasks[0].error, Some(TaskError::new(ErrorKind::Panic, "node `n` panicked: broken")));
     let out = app.invoke(GoOn).thread("t").await.unwrap();
     assert_eq!(
         (out.state.log.clone(), runs.get(), handled.get()),
-        (vec!["start".to_owned(), "n: broken".to_owned()], 1, 2)
+        (vec!["start".to_owned(), "Panic in n: node `n` panicked: broken".to_owned()], 1, 2)
     );
 }
 

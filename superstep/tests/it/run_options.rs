@@ -113,7 +113,7 @@ async fn with_durability_exit_a_failure_saves_what_was_done() {
         (seen.next.clone(), seen.state.log.clone()),
         (vec!["fails".to_owned()], vec!["a".to_owned(), "x".to_owned()])
     );
-    assert_eq!(seen.tasks.iter().filter_map(|t| t.error.clone()).collect::<Vec<_>>(), ["no"]);
+    assert_eq!(seen.tasks.iter().filter_map(|t| Some(t.error.as_ref()?.message.clone())).collect::<Vec<_>>(), ["no"]);
 }
 
 #[tokio::test]

@@ -116,3 +116,37 @@ async fn a_stream_that_ended_well_has_the_output() {
     }
     assert_eq!(stream.output().unwrap().state.log, ["a", "b", "c"]);
 }
+
+#[tokio::test]
+async fn a_typed_state_is_shown_as_json_without_a_checkpointer() {
+    let app = StateGraph::<Notes>::new().add_node("a", says("a")).add_edge(START, "a").compile().unwrap();
+    assert_eq!(app.invoke(Notes::update().total(2)).await.unwrap().to_json(), json!({ "log": ["a"], "total": 2 }));
+
+    let modes = [Mode::Values, Mode::Updates, Mode::Tasks];
+    let all = events(app.stream(Notes::update().total(2)).modes(modes).start()).await;
+    let data: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
+    assert_eq!(
+        data,
+        [
+            json!({ "log": [], "total": 2 }),
+            json!({ "name": "a", "input": { "log": [], "total": 2 }, "triggers": ["branch:to:a"] }),
+            json!({ "a": { "log": ["a"] } }),
+            json!({ "name": "a", "error": null, "result": { "log": ["a"] }, "interrupts": [] }),
+            json!({ "log": ["a"], "total": 2 }),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_update_names_its_step_and_task() {
+    let mut stream = a_b_c().compile().unwrap().stream(()).modes([Mode::Updates, Mode::Tasks]).start();
+    let (mut updates, mut ends) = (Vec::new(), Vec::new());
+    while let Some(event) = stream.next().await {
+        match event.unwrap().data {
+            EventData::Updates(update) => updates.push((update.node, update.step, update.task)),
+            EventData::TaskEnd(end) => ends.push((end.name, ends.len() as i64 + 1, end.id)),
+            _ => {}
+        }
+    }
+    assert_eq!((updates.len(), updates), (3, ends));
+}

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use superstep::{Error, Event, EventStream, MemorySaver, State, StateGraph, StateSnapshot, Thread};
+use superstep::{Error, Event, EventStream, MemorySaver, Persist, State, StateGraph, StateSnapshot, Thread};
 
 /// A state with a field for most needs.
 #[derive(State, Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub(crate) async fn trace<S: State>(thread: &Thread<S>) -> Result<String, Error>
 }
 
 /// All events of a stream as JSON without ids, each with its mode; an error ends the list.
-pub(crate) async fn events<S: State>(mut stream: EventStream<S>) -> Vec<Value> {
+pub(crate) async fn events<S: Persist>(mut stream: EventStream<S>) -> Vec<Value> {
     let mut all = Vec::new();
     while let Some(event) = stream.next().await {
         match event {
@@ -90,7 +90,7 @@ pub(crate) async fn events<S: State>(mut stream: EventStream<S>) -> Vec<Value> {
     all
 }
 
-fn shown<S: State>(event: &Event<S>) -> Value {
+fn shown<S: Persist>(event: &Event<S>) -> Value {
     json!({ "mode": format!("{:?}", event.mode()), "path": event.path(), "data": event.to_json().map(without_ids) })
 }
 

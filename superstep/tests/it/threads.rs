@@ -2,9 +2,9 @@
 
 use expect_test::expect;
 use serde_json::json;
-use superstep::{ErrorKind, IntoUpdate, ListQuery, START, Source, StateGraph, StateSnapshot, Thread, Update};
+use superstep::{END, ErrorKind, GoOn, ListQuery, START, Source, StateGraph, StateSnapshot, Superstep, Thread};
 
-use crate::support::{Notes, NotesUpdate, a_b_c, saved, says, trace};
+use crate::support::{Notes, NotesUpdate, a_b_c, events, saved, says, trace};
 
 fn input() -> NotesUpdate {
     Notes::update().topic("t")
@@ -145,8 +145,7 @@ async fn a_copy_stands_beside_its_checkpoint() {
 async fn a_copy_may_be_updated_at_once() {
     let thread = finished().await;
     let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
-    let updates = vec![(Notes::update().log(["other b"]).into_update(), "b".to_owned())];
-    let copy = thread.at(before_b).copy_with(updates).await.unwrap();
+    let copy = thread.at(before_b).copy_with([(Notes::update().log(["other b"]), "b")]).await.unwrap();
     assert_eq!(copy.state().await.unwrap().next, ["c"]);
     assert_eq!(thread.resume().await.unwrap().state.log, ["a", "other b", "c"]);
 }
@@ -188,8 +187,10 @@ async fn what_is_left_to_do_may_be_dropped() {
 #[tokio::test]
 async fn several_updates_are_steps_and_those_of_one_list_are_one() {
     let thread = saved(a_b_c()).thread("t");
-    let by = |node: &str, line: &str| (Notes::update().log([line]).into_update(), Some(node.to_owned()));
-    thread.bulk_update(vec![vec![by("a", "one")], vec![by("b", "two"), by("c", "three")]]).await.unwrap();
+    let line = |line: &str| Notes::update().log([line]);
+    let steps =
+        [Superstep::updates([(line("one"), "a")]), Superstep::updates([(line("two"), "b"), (line("three"), "c")])];
+    thread.bulk_update(steps).await.unwrap();
     expect![[r#"
         0 update {"log":["one"],"total":0} -> b
         1 update {"log":["one","two","three"],"total":0} -> c"#]]
@@ -197,23 +198,69 @@ async fn several_updates_are_steps_and_those_of_one_list_are_one() {
 }
 
 #[tokio::test]
-async fn empty_or_unclear_bulk_updates_are_refused() {
+async fn steps_by_hand_may_be_inputs_ends_and_copies() {
     let thread = saved(a_b_c()).thread("t");
-    for steps in [vec![], vec![vec![]]] {
+    let steps = [
+        Superstep::input(input()),
+        Superstep::clear_tasks(),
+        Superstep::updates([(Notes::update().log(["by hand"]), "a")]),
+        Superstep::update(Notes::update().total(1)),
+        Superstep::copy_with([(Notes::update().log(["in a copy"]), "b")]),
+    ];
+    let last = thread.bulk_update(steps).await.unwrap();
+    assert_eq!(thread.state().await.unwrap().checkpoint.unwrap().id, last.id);
+    expect![[r#"
+        -1 input  {"log":[],"total":0} -> __start__
+         0 update {"log":[],"total":0} -> 
+         1 update {"log":["by hand"],"total":0} -> b
+         2 update {"log":["by hand"],"total":1} -> a
+         3 fork   {"log":["by hand"],"total":1} -> a
+         4 update {"log":["by hand","in a copy"],"total":1} -> c"#]]
+    .assert_eq(&trace(&thread).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_end_makes_no_updates_by_hand() {
+    let thread = saved(a_b_c()).thread("t");
+    let refused = "`END` makes no updates; use `clear_tasks` to drop what is left to do";
+    let error = thread.bulk_update([Superstep::updates([(input(), END)])]).await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidUpdate, refused));
+    assert_eq!(thread.fork(input()).as_node(END).await.err().unwrap().to_string(), refused);
+}
+
+#[tokio::test]
+async fn a_fork_may_say_as_which_node() {
+    let thread = finished().await;
+    let before_b = at(&thread, "b").await.checkpoint.unwrap().id;
+    let fork = thread.at(before_b).fork(Notes::update().log(["fork"])).as_node("b").await.unwrap();
+    assert_eq!(fork.resume().await.unwrap().state.log, ["a", "fork", "c"]);
+}
+
+#[tokio::test]
+async fn a_thread_runs_and_streams_from_where_it_is() {
+    let app = saved(a_b_c());
+    let thread = app.thread("t");
+    thread.invoke(input()).await.unwrap();
+    let before_c = thread.at(at(&thread, "c").await.checkpoint.unwrap().id);
+    let again = events(before_c.stream(GoOn).start()).await;
+    assert_eq!(again.iter().map(|e| e["data"].clone()).collect::<Vec<_>>(), [json!({ "c": { "log": ["c"] } })]);
+    assert_eq!(events(thread.stream(input()).start()).await.len(), 3, "a new turn of the same thread");
+    assert_eq!(thread.state().await.unwrap().state.log, ["a", "b", "c", "a", "b", "c"]);
+    assert_eq!(before_c.invoke(input()).await.unwrap().state.log, ["a", "b", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn empty_bulk_updates_are_refused() {
+    let thread = saved(a_b_c()).thread("t");
+    for steps in [vec![], vec![Superstep::updates::<NotesUpdate, &str>([])]] {
         let error = thread.bulk_update(steps).await.unwrap_err();
         assert_eq!(error.to_string(), "a bulk update needs at least one step, and every step at least one update");
     }
-    let unclear = || (input().into_update(), None);
-    let error = thread.bulk_update(vec![vec![unclear(), unclear()]]).await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.to_string().as_str()),
-        (ErrorKind::InvalidUpdate, "several updates at once need `as_node` each")
-    );
     assert!(thread.history().await.unwrap().is_empty());
 }
 
-fn by(node: &str, line: &str) -> (Update<Notes>, Option<String>) {
-    (Notes::update().log([line]).into_update(), Some(node.to_owned()))
+fn by(node: &str, line: &str) -> (NotesUpdate, String) {
+    (Notes::update().log([line]), node.to_owned())
 }
 
 #[tokio::test]
@@ -221,7 +268,11 @@ async fn a_bulk_update_that_fails_keeps_the_steps_before_and_nothing_of_the_one_
     let thread = finished().await;
     let before = trace(&thread).await.unwrap();
     let error = thread
-        .bulk_update(vec![vec![by("a", "one")], vec![by("b", "two"), by("nobody", "three")], vec![by("c", "four")]])
+        .bulk_update([
+            Superstep::updates([by("a", "one")]),
+            Superstep::updates([by("b", "two"), by("nobody", "three")]),
+            Superstep::updates([by("c", "four")]),
+        ])
         .await
         .unwrap_err();
     assert_eq!(
@@ -240,12 +291,12 @@ async fn a_bulk_update_that_fails_keeps_the_steps_before_and_nothing_of_the_one_
 async fn an_update_that_fails_leaves_no_result_for_a_node_that_waits() {
     let graph = || StateGraph::new().add_node("x", says("x")).add_node("y", says("y"));
     let unclear = vec![by("x", "by hand"), by("nobody", "by hand")];
-    let conflict = |topic: &str, node: &str| (Notes::update().topic(topic).into_update(), Some(node.to_owned()));
+    let conflict = |topic: &str, node: &str| (Notes::update().topic(topic), node.to_owned());
     let twice = vec![conflict("one", "x"), conflict("two", "y")];
     for (updates, words) in [(unclear, "there is no node `nobody`"), (twice, "can receive only one value per step")] {
         let app = saved(graph().add_edge(START, "x").add_edge(START, "y").interrupt_before(["*"]));
         app.invoke(input()).thread("t").await.unwrap();
-        let error = app.thread("t").bulk_update(vec![updates]).await.unwrap_err();
+        let error = app.thread("t").bulk_update([Superstep::updates(updates)]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidUpdate, "{error}");
         assert!(error.to_string().contains(words), "{error}");
         let seen = app.thread("t").state().await.unwrap();
@@ -262,7 +313,8 @@ async fn a_bulk_update_that_cannot_be_saved_says_so_and_keeps_what_was() {
     let run = |fault| async move {
         let saver = Faulty::failing(fault, false);
         let app = a_b_c().checkpointer(saver.clone()).compile().unwrap();
-        let result = app.thread("t").bulk_update(vec![vec![by("a", "one")], vec![by("b", "two")]]).await;
+        let steps = [Superstep::updates([by("a", "one")]), Superstep::updates([by("b", "two")])];
+        let result = app.thread("t").bulk_update(steps).await;
         let saver = saver.mended();
         let lines = trace(&a_b_c().checkpointer(saver.clone()).compile().unwrap().thread("t")).await.unwrap();
         (result.map(drop), lines.lines().count(), saver.calls())

@@ -406,7 +406,7 @@ impl NodeSpec {
 /// Everything that a caller can see of several runs on one thread.
 async fn seen<S, M>(app: &CompiledStateGraph<S>, inputs: impl IntoIterator<Item = impl IntoInput<S, M>>) -> Value
 where
-    S: State,
+    S: Persist,
 {
     let mut all = Vec::new();
     for input in inputs {
