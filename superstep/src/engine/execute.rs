@@ -212,15 +212,15 @@ impl<S: State> Run<S> {
 
     /// The id of the step's only task, which is made here if nothing else needed it.
     fn lone_task_id(&mut self, node: usize) -> crate::id::TaskId {
-        if self.tasks.is_empty() {
-            self.make_lone_task(node);
-        }
+        self.make_lone_task(node);
         self.task_id(0)
     }
 
-    /// Makes the task of a node that was called without one.
+    /// Makes the task of a node that was called without one, unless it was made already.
     pub(super) fn make_lone_task(&mut self, node: usize) {
-        self.tasks.push(Task::new(node, TaskPath::Pull, None));
+        if self.tasks.is_empty() {
+            self.tasks.push(Task::new(node, TaskPath::Pull, None));
+        }
     }
 
     /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.

@@ -47,9 +47,7 @@ impl<S: State> Run<S> {
                         }
                     }
                     polled => {
-                        if self.tasks.is_empty() {
-                            self.make_lone_task(node);
-                        }
+                        self.make_lone_task(node);
                         return Ok((Tick::Go, Some(Started { context, polled })));
                     }
                 }
