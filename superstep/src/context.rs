@@ -48,7 +48,7 @@ pub(crate) struct RunShared {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) control: RunControl,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Cancel,
     pub(crate) recursion_limit: usize,
     pub(crate) durability: Durability,
     pub(crate) checkpointer: Option<Arc<dyn Checkpointer>>,
@@ -57,6 +57,39 @@ pub(crate) struct RunShared {
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
+}
+
+/// The end of a run before its end. Most runs need no token of their own: it is made when someone waits for it.
+pub(crate) struct Cancel {
+    outer: Option<CancellationToken>,
+    own: OnceLock<CancellationToken>,
+}
+
+impl Cancel {
+    /// Cancelled together with `outer`.
+    pub(crate) fn new(outer: Option<CancellationToken>) -> Self {
+        Self { outer, own: OnceLock::new() }
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        let new = || self.outer.as_ref().map(CancellationToken::child_token).unwrap_or_default();
+        self.own.get_or_init(new)
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.own.get().or(self.outer.as_ref()).is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
+/// Cancels what a run has left behind when it ends or is dropped.
+pub(crate) struct CancelOnDrop(pub(crate) Arc<RunShared>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(token) = self.0.cancel.own.get() {
+            token.cancel();
+        }
+    }
 }
 
 pub(crate) struct TaskContext {

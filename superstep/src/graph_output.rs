@@ -1,12 +1,14 @@
 //! What a run gives back.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::checkpoint::Codec;
 use crate::node::Interrupt;
 use crate::state::{Persist, State};
-use crate::stream::Values;
+use crate::stream::{Values, View};
 
 /// The result of a run: the state, and the questions that wait for an answer.
 ///
@@ -29,10 +31,33 @@ pub struct Output<S: State> {
     pub state: S,
     /// The open questions; empty if the run came to its end, or stopped where it was told to.
     pub interrupts: Vec<Interrupt>,
-    pub(crate) shown: Option<Values<S>>,
+    shown: Shown<S>,
+}
+
+/// What of the state a run showed last.
+pub(crate) enum Shown<S: State> {
+    Nothing,
+    /// The state as it was in the end: [`Output::state`] has it.
+    Last(View<S>),
+    /// An earlier one.
+    Earlier(Values<S>),
+}
+
+impl<S: State> std::fmt::Debug for Shown<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shown::Nothing => f.write_str("Nothing"),
+            Shown::Last(_) => f.write_str("Last"),
+            Shown::Earlier(values) => values.fmt(f),
+        }
+    }
 }
 
 impl<S: State> Output<S> {
+    pub(crate) fn new((state, shown): (Arc<S>, Shown<S>), interrupts: Vec<Interrupt>) -> Self {
+        Self { state: Arc::unwrap_or_clone(state), interrupts, shown }
+    }
+
     /// Whether the run waits for answers.
     pub fn is_interrupted(&self) -> bool {
         !self.interrupts.is_empty()
@@ -43,7 +68,11 @@ impl<S: State> Output<S> {
     where
         S: Persist,
     {
-        self.shown.as_ref().map(Values::to_json).unwrap_or_default()
+        match &self.shown {
+            Shown::Nothing => Value::Null,
+            Shown::Last(view) => view.json(&self.state, Some(Codec::of())),
+            Shown::Earlier(values) => values.to_json(),
+        }
     }
 
     /// The state as something narrower.

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::Durability;
-use crate::context::{RunControl, RunShared};
+use crate::context::{Cancel, CancelOnDrop, RunControl, RunShared};
 use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
@@ -398,13 +398,13 @@ impl Options {
             store: graph.store.clone(),
             cache: graph.cache.clone(),
             control: self.control.clone(),
-            cancel: self.cancel.as_ref().map(CancellationToken::child_token).unwrap_or_default(),
+            cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
             durability: self.durability,
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,
-            metadata: Arc::new(std::mem::take(&mut self.metadata)),
+            metadata: shared_map(std::mem::take(&mut self.metadata), &NO_METADATA),
             seen_messages: Mutex::default(),
         }))
     }
@@ -432,7 +432,7 @@ impl Options {
         Ok(LoopConfig {
             namespace: String::new(),
             checkpoint: self.checkpoint,
-            ancestors: Arc::new(ancestors),
+            ancestors: shared_map(ancestors, &NO_ANCESTORS),
             nested: false,
             resuming: None,
             replay: None,
@@ -444,6 +444,14 @@ impl Options {
             own_history: false,
         })
     }
+}
+
+static NO_METADATA: LazyLock<Arc<BTreeMap<String, Value>>> = LazyLock::new(Arc::default);
+static NO_ANCESTORS: LazyLock<Arc<BTreeMap<String, CheckpointId>>> = LazyLock::new(Arc::default);
+
+/// A map to share; empty ones are all the same.
+fn shared_map<V>(map: BTreeMap<String, V>, empty: &Arc<BTreeMap<String, V>>) -> Arc<BTreeMap<String, V>> {
+    if map.is_empty() { empty.clone() } else { Arc::new(map) }
 }
 
 async fn run<S: State>(
@@ -462,7 +470,7 @@ async fn run<S: State>(
         _ => None,
     };
     let span = tracing::debug_span!("run", graph = &*graph.plan.name, thread = shared.thread.as_deref());
-    let _cancel_tree = shared.cancel.clone().drop_guard();
+    let _cancel_tree = CancelOnDrop(shared.clone());
     let mut run = Run::new(graph, shared, config, saver);
     let ended = {
         use tracing::Instrument;
@@ -475,9 +483,7 @@ async fn run<S: State>(
             return Err(Error::new(ErrorKind::ParentCommand, "a command for a parent graph reached the root graph"));
         }
     };
-    let (state, shown) = run.finish();
-    drop(run);
-    Ok(Output { state: Arc::unwrap_or_clone(state), interrupts, shown })
+    Ok(Output::new(run.finish(), interrupts))
 }
 
 impl<S: State> CompiledStateGraph<S> {

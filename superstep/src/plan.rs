@@ -30,6 +30,8 @@ pub(crate) struct Plan<S: State> {
     pub(crate) control: Vec<ControlChannel>,
     /// The names that saved numbers stand for.
     pub(crate) shape: bytes::Bytes,
+    /// The kinds of the fields.
+    pub(crate) kinds: Vec<FieldKind>,
     /// The names of fields and control channels, to share with records.
     pub(crate) field_names: Vec<Arc<str>>,
     pub(crate) control_names: Vec<Arc<str>>,
@@ -114,6 +116,10 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) plain: bool,
     /// Its conditional edges are plain functions.
     pub(crate) quick_branches: bool,
+    /// It has triggers that its run uses up.
+    pub(crate) consumes: bool,
+    /// The channel that wakes it, unless only fields do.
+    pub(crate) wake: Option<usize>,
     pub(crate) edges: Numbers,
     pub(crate) branches: Vec<BranchPlan<S>>,
     pub(crate) joins: Vec<(usize, usize)>,
@@ -141,11 +147,16 @@ impl<S: State> NodePlan<S> {
     /// Whether a step of this node alone can be run in one go if the node does not wait.
     #[inline]
     pub(crate) fn glides(&self) -> bool {
-        self.plain && self.quick_branches && !self.hidden
+        self.plain && self.quick_branches
     }
 
     /// Notes what the rest comes to, once it is known.
-    pub(crate) fn settle(&mut self, seen_at: usize) {
+    pub(crate) fn settle(&mut self, seen_at: usize, control: &[ControlChannel]) {
+        let kind = |c: &usize| control.get(*c).map(|c| &c.kind);
+        let wakes = |c: &&usize| matches!(kind(c), Some(ControlKind::Branch | ControlKind::BranchDeferred));
+        self.wake = self.triggers.iter().find(wakes).copied();
+        let stays = |c: &usize| matches!(kind(c), Some(ControlKind::Start | ControlKind::Branch));
+        self.consumes = !self.triggers.iter().all(stays);
         self.seen_at = seen_at;
         self.plain = self.retry.is_empty()
             && self.timeout.is_none()
@@ -193,8 +204,9 @@ impl<S: State> Plan<S> {
         self.fields().iter().position(|f| f.name() == name)
     }
 
+    #[inline]
     pub(crate) fn kind(&self, field: usize) -> FieldKind {
-        self.fields()[field].kind
+        self.kinds[field]
     }
 
     /// Whether fields change by writes alone.
@@ -205,14 +217,6 @@ impl<S: State> Plan<S> {
     /// The number of a field among all channels.
     pub(crate) fn channel_of_field(&self, field: usize) -> usize {
         self.control.len() + field
-    }
-
-    /// The channel that wakes a node.
-    pub(crate) fn wakes(&self, node: usize) -> Option<usize> {
-        let wake = |c: &usize| {
-            self.control.get(*c).is_some_and(|c| matches!(c.kind, ControlKind::Branch | ControlKind::BranchDeferred))
-        };
-        self.nodes[node].triggers.iter().copied().find(wake)
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<usize> {

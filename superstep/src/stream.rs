@@ -20,7 +20,7 @@ use crate::graph_output::Output;
 use crate::state::{Message, State};
 
 pub use event::{CheckpointEvent, DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
-pub(crate) use event::{ShownInput, ShownWrites, write_json};
+pub(crate) use event::{ShownInput, ShownWrites, View, write_json};
 
 /// What a stream shows; several may be asked for at once.
 ///

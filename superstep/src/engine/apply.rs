@@ -60,12 +60,17 @@ pub(crate) fn apply_one<S: State>(
     let mut step = Step::new(plan, live, early, true);
     if let Some(node) = woken {
         step.note_seen(node);
-        step.consume(node);
+        if plan.nodes[node].consumes {
+            step.consume(node);
+        }
     }
     for (channel, member) in &writes.signals {
         step.signal(*channel, *member);
     }
-    step.send(writes.take_rest().map(|r| r.sends).unwrap_or_default());
+    match writes.take_rest() {
+        Some(rest) => step.send(rest.sends),
+        None => step.end_sends(),
+    }
     step.put_all(&mut writes.puts, &mut writes.encoded)?;
     step.end()
 }
@@ -80,8 +85,8 @@ struct Saved {
 }
 
 impl Saved {
-    fn new<W>(kind: FieldKind, wanted: bool, first: &Put<W>, bytes: Option<Bytes>) -> Self {
-        let mut saved = Self { kind, bytes: wanted.then(SmallVec::new) };
+    fn new<W>(kind: FieldKind, first: &Put<W>, bytes: Option<Bytes>) -> Self {
+        let mut saved = Self { kind, bytes: Some(SmallVec::new()) };
         saved.add(first, bytes);
         saved
     }
@@ -139,6 +144,7 @@ impl<'a, S: State> Step<'a, S> {
         Ok(self.updated)
     }
 
+    #[inline]
     fn note_seen(&mut self, node: usize) {
         let node = &self.plan.nodes[node];
         let Live { seen, versions, last_seen, .. } = &mut *self.live;
@@ -158,12 +164,14 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
+    #[inline]
     fn bump(&mut self, channel: usize) {
         self.live.versions[channel] = self.version;
         self.live.max_version = self.version;
     }
 
     /// A channel changed; it can trigger nodes if it has a value.
+    #[inline]
     fn changed(&mut self, channel: usize, available: bool) {
         self.bump(channel);
         if available && !self.updated.contains(&channel) {
@@ -172,6 +180,7 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// Closes joins and deferred triggers whose nodes have run.
+    #[inline]
     fn consume(&mut self, node: usize) {
         for channel in &self.plan.nodes[node].triggers {
             let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
@@ -222,6 +231,7 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// The field that a put is for, if it may be written.
+    #[inline]
     fn field_of(&self, put: &Put<S::Write>) -> Option<usize> {
         let field = S::field_of(&self.plan.schema, &put.write);
         if field.is_none() {
@@ -231,6 +241,7 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// The puts of one task.
+    #[inline]
     fn put_all(
         &mut self,
         list: &mut SmallVec<[Put<S::Write>; 1]>,
@@ -239,7 +250,7 @@ impl<'a, S: State> Step<'a, S> {
         if list.len() <= 1 {
             let Some(put) = list.pop() else { return Ok(()) };
             let Some(field) = self.field_of(&put) else { return Ok(()) };
-            let saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &put, encoded.pop());
+            let saved = (self.live.journal.is_some()).then(|| Saved::new(self.plan.kind(field), &put, encoded.pop()));
             let change = self.update(field, &mut std::iter::once(put))?;
             self.note_put(field, change, saved);
             return Ok(());
@@ -261,12 +272,20 @@ impl<'a, S: State> Step<'a, S> {
             }
             self.live.sends.extend(sends);
             self.live.max_version = self.version;
-        } else if self.ends && !self.live.sends.is_empty() {
+        } else {
+            self.end_sends();
+        }
+    }
+
+    #[inline]
+    fn end_sends(&mut self) {
+        if self.ends && !self.live.sends.is_empty() {
             self.live.sends.clear();
             self.live.max_version = self.version;
         }
     }
 
+    #[inline]
     fn signal(&mut self, channel: usize, member: usize) {
         let signal = &mut self.live.signals[channel];
         let (changed, available) = match &self.plan.control[channel].kind {
@@ -300,10 +319,12 @@ impl<'a, S: State> Step<'a, S> {
         }
         let mut rest = puts.into_iter().peekable();
         while let Some((field, first, bytes)) = rest.next() {
-            let mut saved = Saved::new(self.plan.kind(field), self.live.journal.is_some(), &first, bytes);
+            let mut saved = self.live.journal.is_some().then(|| Saved::new(self.plan.kind(field), &first, bytes));
             let mut one_field = std::iter::once(first).chain(std::iter::from_fn(|| {
                 let (_, put, bytes) = rest.next_if(|(f, _, _)| *f == field)?;
-                saved.add(&put, bytes);
+                if let Some(saved) = &mut saved {
+                    saved.add(&put, bytes);
+                }
                 Some(put)
             }));
             let change = self.update(field, &mut one_field)?;
@@ -327,12 +348,13 @@ impl<'a, S: State> Step<'a, S> {
         Arc::make_mut(&mut self.live.state).update(&self.plan.schema, field, writes, scratch)
     }
 
-    fn note_put(&mut self, field: usize, change: Change, saved: Saved) {
+    #[inline]
+    fn note_put(&mut self, field: usize, change: Change, saved: Option<Saved>) {
         if !change.happened() {
             return;
         }
         let has_value = self.set_presence(field, change);
-        if let Some(journal) = &mut self.live.journal {
+        if let (Some(journal), Some(saved)) = (&mut self.live.journal, saved) {
             saved.write_down(journal, field);
         }
         self.changed(self.plan.channel_of_field(field), has_value);
@@ -381,6 +403,7 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// Whether nothing that was updated wakes a node.
+    #[inline]
     fn is_last(&self) -> bool {
         self.updated.iter().all(|c| self.plan.triggered[*c].is_empty())
     }
@@ -423,6 +446,7 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
+    #[inline]
     fn set_presence(&mut self, field: usize, change: Change) -> bool {
         let has_value = match self.plan.kind(field) {
             FieldKind::Custom => self.live.state.read(&self.plan.schema, field).is_some(),

@@ -175,9 +175,9 @@ impl<S: State> Job<S> {
             };
             call_node(&self.plan, call)
         };
-        let future = Watched { future, span, cancel: None, token: &self.seed.run.cancel };
+        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token() };
         let result = if node.blocking {
-            on_blocking_pool(future.future, &self.seed.run.cancel).await
+            on_blocking_pool(future.future, self.seed.run.cancel.token()).await
         } else {
             in_time(future, self.timeout, pulse).await
         };
@@ -467,7 +467,7 @@ impl<S: State> Plan<S> {
         match goto {
             Goto::Send(send) => writes.rest_mut().sends.push(send),
             Goto::Node(name) if name == END => {}
-            Goto::Node(name) => match self.node(&name).and_then(|n| self.wakes(n)) {
+            Goto::Node(name) => match self.node(&name).and_then(|n| self.nodes[n].wake) {
                 Some(channel) => writes.signals.push((channel, 0)),
                 None => {
                     tracing::warn!(node = &*name, "there is no such node to go to");

@@ -222,7 +222,7 @@ impl<S: State> Run<S> {
     fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
         match to {
             Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
-            Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.wakes(n)) {
+            Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.nodes[n].wake) {
                 Some(channel) => writes.signals.push((channel, 0)),
                 None => {
                     if name != END {

@@ -12,7 +12,7 @@ use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::{Put, State};
 use crate::stream::{
     CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, Sink,
-    TaskEnd, TaskStart, Values,
+    TaskEnd, TaskStart,
 };
 
 impl<S: State> Run<S> {
@@ -88,7 +88,8 @@ impl<S: State> Run<S> {
             id,
             parents: (*self.config.ancestors).clone(),
         };
-        let values = Values { fields: self.plan.shown.clone(), ..self.values(Vec::new()) };
+        let mut values = self.values(Vec::new());
+        values.view.fields = self.plan.shown.clone();
         StateSnapshot {
             state: self.live.state.clone(),
             next: self.tasks.iter().map(|t| self.plan.nodes[t.node].name.to_string()).collect(),

@@ -12,9 +12,7 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 use super::apply::put_early;
-use super::attempt::{
-    AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, poll_node, settle, with_answers,
-};
+use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
 use super::run::{Ended, Run};
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
@@ -22,7 +20,7 @@ use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, TaskError};
-use crate::node::{Call, Interrupt, NodeError, ParentCommand, TaskInput};
+use crate::node::{Call, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
 use crate::state::State;
 
 type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
@@ -44,18 +42,6 @@ pub(crate) enum Polled<S: State> {
     Ended(Finished<S>),
 }
 
-impl<S: State> Polled<S> {
-    /// Polls it if it is not done.
-    #[inline]
-    pub(super) fn poll(self, cx: &mut std::task::Context<'_>) -> Self {
-        let Polled::Pending { mut future, span } = self else { return self };
-        match poll_node(&mut future, &span, cx) {
-            Poll::Ready(result) => Polled::Ready(result),
-            Poll::Pending => Polled::Pending { future, span },
-        }
-    }
-}
-
 /// What went out of the ordinary in a step.
 #[derive(Default)]
 struct Trouble {
@@ -72,6 +58,9 @@ impl<S: State> Run<S> {
     /// Runs the tasks that have not run yet, and commits each as it finishes. `started` is the
     /// step's only task, if it was started already.
     pub(super) async fn execute(&mut self, started: Option<Started<S>>) -> Result<Ended, Error> {
+        if started.is_some() {
+            return self.run_in_place(started).await;
+        }
         if let [task] = self.tasks.as_slice()
             && !task.skip
             && self.plan.nodes[task.node].hidden
@@ -79,7 +68,7 @@ impl<S: State> Run<S> {
             return self.run_start().await;
         }
         if self.runs_in_place() {
-            return self.run_in_place(started).await;
+            return self.run_in_place(None).await;
         }
         self.use_cache().await?;
         let limit = self.plan.step_timeout;
@@ -96,18 +85,7 @@ impl<S: State> Run<S> {
 
     /// The start node: it writes the input.
     async fn run_start(&mut self) -> Result<Ended, Error> {
-        let mut outcome = crate::node::Outcome::none();
-        if let Some(super::live::Start::Writes { puts, goto }) = self.live.start.clone() {
-            let fields = match &self.plan.input {
-                crate::plan::InputMode::Start { fields } => fields.as_deref(),
-                _ => None,
-            };
-            let allowed = |w: &S::Write| {
-                S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
-            };
-            outcome.puts = puts.into_iter().filter(|p| allowed(&p.write)).collect();
-            outcome.goto = goto.into();
-        }
+        let outcome = self.start_outcome();
         let mut writes = TaskWrites::default();
         let node = self.tasks[0].node;
         let end = match self.plan.take_outcome(node, outcome, &mut writes) {
@@ -125,7 +103,24 @@ impl<S: State> Run<S> {
         self.commit_lone(Finished { ix: 0, writes, end }).await
     }
 
-    pub(super) fn runs_in_place(&self) -> bool {
+    /// What the start node writes: the fields of the input that may be written.
+    pub(super) fn start_outcome(&self) -> Outcome<S> {
+        let mut outcome = Outcome::none();
+        if let Some(super::live::Start::Writes { puts, goto }) = &self.live.start {
+            let fields = match &self.plan.input {
+                crate::plan::InputMode::Start { fields } => fields.as_deref(),
+                _ => None,
+            };
+            let allowed = |w: &S::Write| {
+                S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
+            };
+            outcome.puts = puts.iter().filter(|p| allowed(&p.write)).cloned().collect();
+            outcome.goto = goto.iter().cloned().collect();
+        }
+        outcome
+    }
+
+    fn runs_in_place(&self) -> bool {
         let [task] = self.tasks.as_slice() else { return false };
         !task.skip
             && task.timeout.is_none()
@@ -144,14 +139,15 @@ impl<S: State> Run<S> {
             Some(started) => started,
             None => {
                 let input = self.take_state_input(node);
-                self.start_in_place(node_ix, &plan, &input)
+                let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
+                Started { context, polled: Polled::Pending { future, span } }
             }
         };
         let result = match polled {
             Polled::Ended(done) => return self.commit_lone(done).await,
             Polled::Ready(result) => result,
             Polled::Pending { future, span } => {
-                Watched { future, span, cancel: None, token: &self.shared.cancel }.await
+                Watched { future, span, cancel: None, token: self.shared.cancel.token() }.await
             }
         };
         if let Err(Crash::Cancelled) = &result {
@@ -189,7 +185,7 @@ impl<S: State> Run<S> {
         node_ix: usize,
         plan: &crate::plan::Plan<S>,
         input: &TaskInput<S>,
-    ) -> Started<S> {
+    ) -> (NodeFuture<S>, tracing::Span, Option<Context>) {
         let node = &plan.nodes[node_ix];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
@@ -207,7 +203,7 @@ impl<S: State> Run<S> {
         let call = Call { plan, node: node_ix, input, present, step, stop, context: &mut make };
         let future = call_node(plan, call);
         drop(entered);
-        Started { context, polled: Polled::Pending { future, span } }
+        (future, span, context)
     }
 
     /// The id of the step's only task, which is made here if nothing else needed it.
@@ -332,7 +328,7 @@ impl<S: State> Run<S> {
     }
 
     async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Finished<S>>) -> Option<Finished<S>> {
-        let cancelled = self.shared.cancel.cancelled();
+        let cancelled = self.shared.cancel.token().cancelled();
         let mut cancelled = std::pin::pin!(cancelled);
         std::future::poll_fn(|cx| {
             if let Poll::Ready(done) = finished.poll_recv(cx) {

@@ -4,15 +4,15 @@
 //!
 //! The parts are those of every other step; only the way between them is shorter.
 
-use std::task::Context as Poller;
+use std::task::{Context as Poller, Poll};
 
 use super::apply::apply_one;
-use super::attempt::{End, Finished};
+use super::attempt::{End, Finished, poll_node};
 use super::execute::{Polled, Started};
 use super::run::{Run, Tick};
 use super::tasks;
 use super::writes::TaskWrites;
-use crate::checkpoint::Durability;
+use crate::checkpoint::{Durability, Source};
 use crate::context::Context;
 use crate::error::Error;
 use crate::node::{Outcome, TaskInput};
@@ -36,25 +36,39 @@ impl<S: State> Run<S> {
                 if self.shared.control.drain_reason().is_some() {
                     break;
                 }
+                if plan.nodes[node].hidden {
+                    let outcome = self.start_outcome();
+                    if let Some(ended) = self.glide_over(&plan, node, outcome, cx)? {
+                        return self.ended_gliding(node, ended);
+                    }
+                    continue;
+                }
                 let input = TaskInput::State(self.live.state.clone());
-                let Started { context, polled } = self.start_in_place(node, &plan, &input);
+                let (mut future, span, context) = self.start_in_place(node, &plan, &input);
                 drop(input);
-                match polled.poll(cx) {
-                    Polled::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
-                        if let Some(ended) = self.glide_over(&plan, node, outcome, cx)? {
-                            self.make_lone_task(node);
-                            return Ok((Tick::Go, Some(Started { context, polled: Polled::Ended(ended) })));
+                let polled = match poll_node(&mut future, &span, cx) {
+                    Poll::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
+                        drop(future);
+                        match self.glide_over(&plan, node, outcome, cx)? {
+                            None => continue,
+                            Some(ended) => return self.ended_gliding(node, ended),
                         }
                     }
-                    polled => {
-                        self.make_lone_task(node);
-                        return Ok((Tick::Go, Some(Started { context, polled })));
-                    }
-                }
+                    Poll::Ready(result) => Polled::Ready(result),
+                    Poll::Pending => Polled::Pending { future, span },
+                };
+                self.make_lone_task(node);
+                return Ok((Tick::Go, Some(Started { context, polled })));
             }
         }
         self.prepare();
         Ok((self.decide()?, None))
+    }
+
+    /// The rest of a step that has to be ended otherwise.
+    fn ended_gliding(&mut self, node: usize, ended: Finished<S>) -> Result<(Tick, Option<Started<S>>), Error> {
+        self.make_lone_task(node);
+        Ok((Tick::Go, Some(Started { context: None, polled: Polled::Ended(ended) })))
     }
 
     /// Whether nothing looks into the steps of this run from outside.
@@ -83,23 +97,23 @@ impl<S: State> Run<S> {
             Ok(branches) => branches,
             Err(end) => return Ok(Some(Finished { ix: 0, writes, end })),
         };
-        let records = match &self.saver {
-            Some(saver) => writes.encode_puts(plan, saver.codec)?,
-            None => Vec::new(),
+        let puts = match &self.saver {
+            Some(saver) => Some(writes.encode_puts(plan, saver.codec)?),
+            None => None,
         };
         if branches {
             match self.branch_now(plan, node, &mut writes, updated) {
                 Ok(early) => updated = early,
                 Err(error) => {
-                    if !records.is_empty() {
-                        writes.rest_mut().merged = records;
+                    if let Some(puts) = puts.filter(|p| !p.is_empty()) {
+                        writes.rest_mut().merged = puts;
                     }
                     return Ok(Some(Finished { ix: 0, writes, end: End::Failed(error) }));
                 }
             }
         }
-        if self.saver.is_some() {
-            self.note_unsaved(plan, node, records, &mut writes)?;
+        if let Some(puts) = puts {
+            self.note_unsaved(plan, node, puts, &mut writes)?;
         }
         let updated = apply_one(plan, &mut self.live, Some(node), &mut writes, updated)?;
         let show = self.touches_output(&updated);
@@ -111,7 +125,12 @@ impl<S: State> Run<S> {
         if show {
             self.note_shown(&[]);
         }
-        self.put_checkpoint_now(cx)?;
+        self.source = Some(Source::Loop);
+        self.checkpoint = None;
+        if self.saver.is_some() {
+            self.put_checkpoint_now(cx)?;
+        }
+        self.step += 1;
         Ok(None)
     }
 }

@@ -15,7 +15,7 @@ use crate::graph::CompiledStateGraph;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 use crate::state::State;
-use crate::stream::{ShownWrites, Values};
+use crate::stream::{ShownWrites, Values, View};
 
 /// A task as a snapshot shows it. `live`: only questions that still wait.
 pub(super) fn task_snapshot<S: State>(
@@ -160,20 +160,16 @@ async fn subgraph_states<S: State>(
 }
 
 fn values_of<S: State>(graph: &CompiledStateGraph<S>, state: Arc<S>, present: Bits) -> Values<S> {
-    Values {
-        state,
-        interrupts: Vec::new(),
-        present,
-        fields: graph.plan.shown.clone(),
-        plan: graph.plan.clone(),
-        codec: graph.codec,
-    }
+    let view = View { present, fields: graph.plan.shown.clone(), plan: graph.plan.clone(), codec: graph.codec };
+    Values { state, interrupts: Vec::new(), view }
 }
 
 fn empty_snapshot<S: State>(graph: &CompiledStateGraph<S>) -> StateSnapshot<S> {
     let state = Arc::new(S::empty(&graph.plan.schema));
+    let mut values = values_of(graph, state.clone(), Bits::default());
+    values.view.fields = Fields::Many(Vec::new());
     StateSnapshot {
-        values: Values { fields: Fields::Many(Vec::new()), ..values_of(graph, state.clone(), Bits::default()) },
+        values,
         state,
         next: Vec::new(),
         checkpoint: None,

@@ -16,11 +16,12 @@ use crate::checkpoint::{Durability, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::graph::CompiledStateGraph;
+use crate::graph_output::Shown;
 use crate::id::{CheckpointId, name_key};
 use crate::node::{Command, Interrupt, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::{Put, State};
-use crate::stream::Values;
+use crate::stream::{Values, View};
 
 /// How a graph is run: where its checkpoints are, and what its caller asked for.
 pub(crate) struct LoopConfig {
@@ -424,19 +425,21 @@ impl<S: State> Run<S> {
     }
 
     /// The state at the end, and what of it is shown.
-    pub(crate) fn finish(&mut self) -> (Arc<S>, Option<Values<S>>) {
+    pub(crate) fn finish(mut self) -> (Arc<S>, Shown<S>) {
         let shown = match self.last_shown.take() {
-            Some(values) => Some(values),
-            None if self.shown => Some(self.values(Vec::new())),
-            None => None,
+            Some(values) => Shown::Earlier(values),
+            None if self.shown => Shown::Last(self.view()),
+            None => Shown::Nothing,
         };
-        (self.live.state.clone(), shown)
+        (self.live.state, shown)
     }
 
     pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> Values<S> {
-        Values {
-            state: self.live.state.clone(),
-            interrupts,
+        Values { state: self.live.state.clone(), interrupts, view: self.view() }
+    }
+
+    fn view(&self) -> View<S> {
+        View {
             present: self.live.present.clone(),
             fields: self.config.output.clone(),
             plan: self.plan.clone(),

@@ -389,11 +389,13 @@ impl<S: State> Saver<S> {
 
 impl TailSize {
     /// Whether more writes may go to the tail: the tail must not outgrow the last whole value by much,
-    /// so that reading costs at most a small multiple of the value.
+    /// so that reading costs at most a small multiple of the value, and neither do the whole values
+    /// that are written one after another.
     fn takes(&mut self, writes: &[Bytes]) -> bool {
         const SMALL: usize = 4096;
+        const TIMES: usize = 3;
         let more: usize = writes.iter().map(Bytes::len).sum();
-        if self.tail + more > self.whole.max(SMALL) {
+        if self.tail + more > TIMES * self.whole.max(SMALL) {
             return false;
         }
         self.tail += more;

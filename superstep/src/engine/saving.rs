@@ -52,16 +52,14 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// The same for a step of a run that waits for no save.
+    /// Saves a new checkpoint in a run that waits for no save.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<(), Error> {
-        self.source = Some(Source::Loop);
-        self.checkpoint = self.saver.is_some().then(|| CheckpointId::new(self.step));
+        self.checkpoint = Some(CheckpointId::new(self.step));
         if let Some(record) = self.checkpoint_record(self.step)?
             && let Some(saver) = &self.saver
         {
             saver.put_now(record, cx)?;
         }
-        self.step += 1;
         Ok(())
     }
 

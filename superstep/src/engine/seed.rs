@@ -105,7 +105,7 @@ impl StepSeed {
                 pulse,
                 calls: self.calls.clone(),
                 previous: self.previous.clone(),
-                cancel: self.run.cancel.child_token(),
+                cancel: self.run.cancel.token().child_token(),
             }),
         }
     }

@@ -53,7 +53,8 @@ impl<S: State> Task<S> {
 
 /// The node that the next step runs, if it is one alone and woken by an edge.
 pub(crate) fn lone_node<S: State>(plan: &Plan<S>, live: &Live<S>) -> Option<usize> {
-    let updated = live.updated.as_ref().filter(|_| live.sends.is_empty() && live.start.is_none())?;
+    let bare = live.sends.is_empty() && !matches!(live.start, Some(Start::Value(_)));
+    let updated = live.updated.as_ref().filter(|_| bare)?;
     let mut woken = None;
     for channel in updated {
         match (&*plan.triggered[*channel], woken) {

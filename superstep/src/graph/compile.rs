@@ -416,6 +416,8 @@ pub(crate) fn node_plan<S: State>(
         hidden: false,
         plain: false,
         quick_branches: false,
+        consumes: false,
+        wake: None,
         seen_at: 0,
         key: crate::id::name_key(name),
         triggers: Numbers::new(),
@@ -462,7 +464,7 @@ pub(crate) fn finish<S: State>(
     for (ix, node) in nodes.iter_mut().enumerate() {
         node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
         node.trigger_names.sort();
-        node.settle(seen_len);
+        node.settle(seen_len, &control);
         seen_len += node.triggers.len();
         node.triggers.iter().for_each(|t| triggered[*t].push(ix));
     }
@@ -491,6 +493,7 @@ pub(crate) fn finish<S: State>(
         lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         shape: bytes::Bytes::new(),
         name: settings.name.as_str().into(),
+        kinds: fields.iter().map(|f| f.kind).collect(),
         field_names: fields.iter().map(|f| f.name().into()).collect(),
         control_names: control.iter().map(|c| c.name.as_str().into()).collect(),
         seen_len,

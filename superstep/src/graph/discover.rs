@@ -60,7 +60,7 @@ impl<'a, S: State> Player<'a, S> {
         for (to, label) in commands.chain(branches) {
             if to == END {
                 ends.push(label);
-            } else if let Some(channel) = self.plan.node(&to).and_then(|n| self.plan.wakes(n)) {
+            } else if let Some(channel) = self.plan.node(&to).and_then(|n| self.plan.nodes[n].wake) {
                 wires.push((channel, true, label));
             }
         }

@@ -13,7 +13,7 @@ use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
-use crate::graph_output::Output;
+use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
 use crate::node::{BoxedNode, Call, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, TaskInput, Why};
 use crate::snapshot::AnySnapshot;
@@ -167,11 +167,7 @@ impl Context {
     ) -> Result<Output<C>, BoxError> {
         let graph = graph.clone().with_codec(Some(Codec::of()));
         match graph.run_inside(input.into_input(), self).await? {
-            Inside::Done(mut run) => {
-                let (state, shown) = run.finish();
-                drop(run);
-                Ok(Output { state: Arc::unwrap_or_clone(state), interrupts: Vec::new(), shown })
-            }
+            Inside::Done(run) => Ok(Output::new(run.finish(), Vec::new())),
             Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
         }
     }
@@ -218,11 +214,13 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
 }
 
 /// The child's output fields, as writes to the parent.
-fn shared_output<S: State>(mut run: Run<S>) -> Outcome<S> {
-    let (_, shown) = run.finish();
-    let Some(values) = shown else { return Outcome::none() };
-    let read = |f: &usize| values.present.has(*f).then(|| values.state.read(&values.plan.schema, *f)).flatten();
-    let puts = values.fields.list().iter().filter_map(read).map(Put::merge).collect();
+fn shared_output<S: State>(run: Run<S>) -> Outcome<S> {
+    let (state, view) = match run.finish() {
+        (_, Shown::Nothing) => return Outcome::none(),
+        (state, Shown::Last(view)) => (state, view),
+        (_, Shown::Earlier(values)) => (values.state, values.view),
+    };
+    let puts = view.fields.list().iter().filter_map(|f| view.read(&state, *f)).map(Put::merge).collect();
     Outcome { puts, ..Outcome::none() }
 }
 
@@ -302,7 +300,7 @@ where
             let (graph, output, cx) = (inner.clone(), output.clone(), (call.context)());
             Box::pin(async move {
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
-                    Inside::Done(mut run) => {
+                    Inside::Done(run) => {
                         let (state, _) = run.finish();
                         Ok(Outcome { puts: output(&state).into_update().puts, ..Outcome::none() })
                     }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Change, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
@@ -22,14 +23,58 @@ use crate::state::CodecError;
 /// assert_eq!(message, Message::user("hello"));
 /// assert_eq!(message.text(), "hello");
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Message {
     /// The id; given at the end of the step if missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub id: Option<String>,
     /// Who says what.
     #[serde(flatten)]
     pub kind: MessageKind,
+}
+
+/// What its parts would be derived to, but with the number of entries known ahead: nothing is written twice.
+impl Serialize for Message {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        let has_content = !matches!(self.kind, MessageKind::Remove | MessageKind::RemoveAll);
+        let entries = 1 + usize::from(self.id.is_some()) + usize::from(has_content);
+        let mut map = serializer.serialize_map(Some(entries))?;
+        if let Some(id) = &self.id {
+            map.serialize_entry("id", id)?;
+        }
+        let mut write = |kind: &str, content: Option<&str>| {
+            map.serialize_entry("type", kind)?;
+            content.map_or(Ok(()), |text| map.serialize_entry("content", text))
+        };
+        match &self.kind {
+            MessageKind::System(text) => write("system", Some(text))?,
+            MessageKind::User(text) => write("user", Some(text))?,
+            MessageKind::Assistant(text) => write("assistant", Some(text))?,
+            MessageKind::Remove => write("remove", None)?,
+            MessageKind::RemoveAll => write("remove_all", None)?,
+            MessageKind::AssistantCalls { text, calls } => {
+                write("assistant_calls", None)?;
+                map.serialize_entry("content", &Calls { text, calls })?;
+            }
+            MessageKind::ToolResult { call, content } => {
+                write("tool_result", None)?;
+                map.serialize_entry("content", &Answer { call, content })?;
+            }
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Calls<'a> {
+    text: &'a str,
+    calls: &'a [ToolCall],
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    call: &'a str,
+    content: &'a str,
 }
 
 /// Who says a [`Message`], and what.

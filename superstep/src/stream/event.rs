@@ -161,22 +161,48 @@ pub struct Values<S: State> {
     pub state: Arc<S>,
     /// The questions with which the run paused here.
     pub interrupts: Vec<Interrupt>,
+    pub(crate) view: View<S>,
+}
+
+/// What is shown of a state, and how.
+pub(crate) struct View<S: State> {
     pub(crate) present: Bits,
     pub(crate) fields: Fields,
     pub(crate) plan: Arc<Plan<S>>,
     pub(crate) codec: KnownCodec<S>,
 }
 
+impl<S: State> Clone for View<S> {
+    fn clone(&self) -> Self {
+        Self { present: self.present.clone(), fields: self.fields.clone(), plan: self.plan.clone(), codec: self.codec }
+    }
+}
+
+impl<S: State> View<S> {
+    /// The shown fields of a state that have a value, as JSON; null if the state cannot be shown.
+    pub(crate) fn json(&self, state: &S, codec: KnownCodec<S>) -> Value {
+        let codec = self.codec.or(codec);
+        let value_of = |field: usize| write_json(&self.plan, codec, &self.read(state, field)?);
+        match &self.fields {
+            Fields::One(field) => value_of(*field).unwrap_or_default(),
+            Fields::Many(_) if codec.is_none() => Value::Null,
+            Fields::Many(list) => {
+                let entries =
+                    list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+                Value::Object(entries.collect())
+            }
+        }
+    }
+
+    /// A field, if it has a value.
+    pub(crate) fn read(&self, state: &S, field: usize) -> Option<S::Write> {
+        self.present.has(field).then(|| state.read(&self.plan.schema, field)).flatten()
+    }
+}
+
 impl<S: State> Clone for Values<S> {
     fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            interrupts: self.interrupts.clone(),
-            present: self.present.clone(),
-            fields: self.fields.clone(),
-            plan: self.plan.clone(),
-            codec: self.codec,
-        }
+        Self { state: self.state.clone(), interrupts: self.interrupts.clone(), view: self.view.clone() }
     }
 }
 
@@ -191,20 +217,7 @@ impl<S: State> Values<S> {
 
     /// The same for a state that perhaps cannot be shown; then it is null.
     pub(crate) fn json(&self, codec: KnownCodec<S>) -> Value {
-        let codec = self.codec.or(codec);
-        let value_of = |field: usize| {
-            let write = self.present.has(field).then(|| self.state.read(&self.plan.schema, field)).flatten()?;
-            write_json(&self.plan, codec, &write)
-        };
-        match &self.fields {
-            Fields::One(field) => value_of(*field).unwrap_or_default(),
-            Fields::Many(_) if codec.is_none() => Value::Null,
-            Fields::Many(list) => {
-                let entries =
-                    list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
-                Value::Object(entries.collect())
-            }
-        }
+        self.view.json(&self.state, codec)
     }
 
     fn json_with_interrupts(&self, codec: KnownCodec<S>) -> Value {
