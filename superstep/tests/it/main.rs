@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod cache;
+mod channels;
 mod compile_errors;
+mod context;
 mod derive;
 mod determinism;
 mod die_everywhere;
