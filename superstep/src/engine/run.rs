@@ -294,7 +294,7 @@ impl<S: State> Run<S> {
     // ---- begin ----
 
     async fn load(&mut self) -> Result<(), Error> {
-        if self.shared.cache.is_none()
+        if self.cache().is_none()
             && let Some(node) = self.plan.nodes.iter().find(|n| n.cache.is_some())
         {
             let name = &node.name;

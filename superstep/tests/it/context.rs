@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use superstep::{
-    AgentState, BoxError, CompiledStateGraph, Context, Entrypoint, EventData, Final, Interrupted, MemorySaver,
-    MemoryStore, Message, Mode, NodeOptions, Resume, RetryPolicy, RunControl, START, Send, Sent, StateGraph, Store,
+    AgentState, BoxError, CompiledStateGraph, Context, Entrypoint, EventData, Final, MemorySaver, MemoryStore, Message,
+    Mode, NodeOptions, Resume, RetryPolicy, RunControl, START, Send, Sent, StateGraph, Store,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, events, saved};
@@ -247,7 +247,7 @@ async fn a_question_that_cannot_be_encoded_is_the_nodes_error() {
             Err(serde::ser::Error::custom("no words"))
         }
     }
-    let node = |_: Notes, cx: Context| async move { cx.interrupt::<()>(Unspeakable).map_err(Interrupted::from) };
+    let node = |_: Notes, cx: Context| async move { cx.interrupt::<()>(Unspeakable) };
     let app = saved(StateGraph::new().add_node("n", node).add_edge(START, "n"));
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(error.node(), Some("n"));

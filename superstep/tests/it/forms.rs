@@ -323,3 +323,26 @@ async fn a_partial_agent_fails_and_is_handled_like_any_node() {
     assert_eq!(error.to_string(), "node `counts` failed: there is less than nothing to count");
     assert_eq!(app(options).invoke(Notes::update().total(-1)).await.unwrap().state.log, ["handled"]);
 }
+
+#[tokio::test]
+async fn what_is_said_about_a_subscriber_is_given_to_the_tasks_stream() {
+    let node = NodeBuilder::new().subscribe_only("in").meta("owner", "ada").write_to("out");
+    let app = one_node(node).build().unwrap();
+    let mut stream = app.stream(json!({ "in": 1 })).mode(superstep::Mode::Tasks).start();
+    let start = stream.next().await.unwrap().unwrap().to_json().unwrap();
+    assert_eq!((start["name"].clone(), start["metadata"].clone()), (json!("n"), json!({ "owner": "ada" })));
+}
+
+#[test]
+fn limits_of_subscribers_that_make_no_sense_are_reported() {
+    let zero = std::time::Duration::ZERO;
+    let node = NodeBuilder::new().subscribe_only("in").set_timeout(zero);
+    let node = node.add_retry_policy(RetryPolicy::new().max_attempts(0));
+    let errors = one_node(node).step_timeout(zero).build().unwrap_err();
+    let places: Vec<_> = errors.errors().iter().map(ToString::to_string).collect();
+    assert_eq!(places.len(), 3, "{errors}");
+    assert!(
+        places[0].contains("node `n`") && places[1].contains("node `n`") && places[2].contains("graph"),
+        "{errors}"
+    );
+}

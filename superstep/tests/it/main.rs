@@ -16,6 +16,7 @@ mod faulty;
 mod forms;
 mod functions;
 mod graph_settings;
+mod messages;
 mod parallel_saves;
 mod parent_commands;
 mod questions;

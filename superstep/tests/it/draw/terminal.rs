@@ -1,6 +1,6 @@
 //! Drawings for a terminal.
 
-use superstep::Drawing;
+use superstep::{Drawing, DrawnNode};
 
 use super::{agent_loop, branch, chain, check, edge, fan, groups, hostile, maybe, nodes};
 
@@ -322,4 +322,15 @@ fn colours_change_no_character() {
         }
         assert_eq!(plain, drawing.to_terminal());
     }
+}
+
+#[test]
+fn a_node_may_be_put_into_other_groups_than_its_id_names() {
+    let frames = |drawing: &Drawing| drawing.to_terminal().matches("team").count();
+    let plain = Drawing::new([DrawnNode::new("lead"), DrawnNode::new("lab:test")], [edge("lead", "lab:test")]);
+    assert_eq!(frames(&plain), 0);
+    let named = [DrawnNode::new("lead").group(["team"]), DrawnNode::new("lab:test").group(Vec::<String>::new())];
+    let grouped = Drawing::new(named, [edge("lead", "lab:test")]);
+    assert_eq!(frames(&grouped), 1);
+    assert!(plain.to_terminal().contains("lab") && !grouped.to_terminal().contains("lab"), "{}", grouped.to_terminal());
 }
