@@ -266,8 +266,13 @@ impl<S: State> Thread<S> {
     }
 
     /// Goes on: from the latest checkpoint with what is left to do, or again from this one.
+    ///
+    /// The thread of a subgraph cannot go on by itself: resume that of the graph around it.
     pub fn resume(&self) -> Invoke<S> {
         let run = self.graph.invoke(crate::invoke::GoOn).thread(self.name.to_string());
+        if !self.namespace.is_empty() {
+            return run.refused("a subgraph goes on with the graph around it; resume that graph's thread");
+        }
         match self.checkpoint {
             Some(id) => run.checkpoint(id),
             None => run,

@@ -59,7 +59,7 @@ async fn a_topic_keeps_each_value_once_if_it_is_unique() {
 }
 
 #[tokio::test]
-async fn a_topic_that_accumulates_is_unique_over_all_steps_and_threads_runs() {
+async fn a_topic_that_accumulates_is_unique_over_all_steps_and_runs() {
     let tells = async |_: JsonInput| json!({ "x": ["tea"] });
     let run = |channel: Topic| async move {
         let app = StateGraph::dynamic(JsonState::schema().field("x", channel).last_value("in"))
