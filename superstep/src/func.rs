@@ -18,7 +18,9 @@ use crate::engine::{CallFn, RunInput};
 use crate::error::{BoxError, Error, InvalidUpdate};
 use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
-use crate::node::{BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy};
+use crate::node::{
+    BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, mistakes,
+};
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable, START};
 use crate::state::{Change, CodecError, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
@@ -294,8 +296,15 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
     /// Makes it ready to run.
     pub fn compile(self) -> Workflows<I> {
         let run = self.run;
+        let timeout = self.timeout.map(TimeoutPolicy::from);
+        let mistake = mistakes(timeout.as_ref(), &self.retry).next();
+        let mistake = mistake.map(|why| format!("entrypoint `{}`: {why}", self.name));
         let boxed: BoxedNode<Returned> = BoxedNode {
             run: Arc::new(move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
+                if let Some(why) = &mistake {
+                    let error = Box::new(Error::invalid(why.clone())) as BoxError;
+                    return Box::pin(async move { Err(error) });
+                }
                 let cx = (call.context)();
                 let input = match call.input {
                     crate::node::TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
@@ -313,7 +322,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         };
         let mut options = NodeOptions::new();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
-        options.timeout = self.timeout.map(Into::into);
+        options.timeout = timeout;
         let mut node = node_plan(&self.name, boxed, options, &());
         node.triggers.push(0);
         node.returns = true;
@@ -504,7 +513,13 @@ where
             answers.calls += 1;
             answers.calls - 1
         };
+        let timeout = self.options.timeout.map(TimeoutPolicy::from);
+        let mistake = mistakes(timeout.as_ref(), &self.options.retry).next();
         let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
+            _ if mistake.is_some() => {
+                let words = format!("task `{}`: {}", self.name, mistake.unwrap_or_default());
+                Running::Refused(Some(Box::new(Error::invalid(words))))
+            }
             (Ok(value), Some(host)) => {
                 let future =
                     host.call(cx.clone(), ix, self.name.clone(), value, self.options.clone(), self.run.clone());

@@ -130,6 +130,8 @@ pub(crate) struct Options {
     modes: Vec<Mode>,
     subgraphs: bool,
     buffer: usize,
+    /// Why the run cannot be started at all.
+    refused: Option<&'static str>,
 }
 
 impl Default for Options {
@@ -152,6 +154,7 @@ impl Default for Options {
             modes: Vec::new(),
             subgraphs: false,
             buffer: 64,
+            refused: None,
         }
     }
 }
@@ -271,6 +274,12 @@ macro_rules! run_options {
 impl<S: State> Invoke<S> {
     run_options!(self => self.options);
 
+    /// A run that ends before it starts, with these words.
+    pub(crate) fn refused(mut self, why: &'static str) -> Self {
+        self.options.refused = Some(why);
+        self
+    }
+
     pub(crate) async fn run(mut self) -> Result<Output<S>, Error> {
         let output = self.graph.chosen_output(self.options.output.as_deref(), self.graph.plan.output.clone())?;
         let shared = self.options.shared(&self.graph, None)?;
@@ -308,7 +317,7 @@ impl<S: State> IntoFuture for Invoke<S> {
 /// # }
 /// ```
 #[must_use = "a stream does nothing until it is started"]
-pub struct Streaming<S: State>(Invoke<S>);
+pub struct Streaming<S: State>(pub(crate) Invoke<S>);
 
 impl<S: State> Streaming<S> {
     run_options!(self => self.0.options);
@@ -370,6 +379,9 @@ impl<S: State> Streaming<S> {
 
 impl Options {
     fn shared<S: State>(&mut self, graph: &CompiledStateGraph<S>, sink: Option<Sink>) -> Result<Arc<RunShared>, Error> {
+        if let Some(why) = self.refused {
+            return Err(Error::invalid(why));
+        }
         if self.recursion_limit == 0 {
             return Err(Error::invalid("a recursion limit must be at least 1"));
         }

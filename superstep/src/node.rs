@@ -29,6 +29,7 @@ pub(crate) use handler::{GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why};
 pub use interrupt::{Interrupt, Interrupted, Resume};
+pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 

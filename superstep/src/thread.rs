@@ -265,8 +265,13 @@ impl<S: State> Thread<S> {
     }
 
     /// Runs the graph on this thread, from this checkpoint if it is one; await the result.
+    ///
+    /// The thread of a subgraph cannot go on by itself: run that of the graph around it.
     pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
         let run = self.graph.invoke(input).thread(self.name.to_string());
+        if !self.namespace.is_empty() {
+            return run.refused("a subgraph goes on with the graph around it; resume that graph's thread");
+        }
         match self.checkpoint {
             Some(id) => run.checkpoint(id),
             None => run,
@@ -275,11 +280,7 @@ impl<S: State> Thread<S> {
 
     /// The same, and shows what happens.
     pub fn stream<M>(&self, input: impl IntoInput<S, M>) -> Streaming<S> {
-        let run = self.graph.stream(input).thread(self.name.to_string());
-        match self.checkpoint {
-            Some(id) => run.checkpoint(id),
-            None => run,
-        }
+        Streaming(self.invoke(input))
     }
 
     /// Goes on: from the latest checkpoint with what is left to do, or again from this one.

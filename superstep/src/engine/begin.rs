@@ -22,7 +22,7 @@ use crate::state::{Put, State};
 
 impl<S: State> Run<S> {
     pub(super) async fn load(&mut self) -> Result<(), Error> {
-        if self.shared.cache.is_none()
+        if self.cache().is_none()
             && let Some(node) = self.plan.nodes.iter().find(|n| n.cache.is_some())
         {
             let name = &node.name;

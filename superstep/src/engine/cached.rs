@@ -1,11 +1,13 @@
 //! Results of nodes kept in a cache.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::run::Run;
 use super::writes::TaskWrites;
-use crate::cache::CacheKey;
+use crate::cache::{Cache, CacheKey};
 use crate::error::{Error, ErrorKind};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
@@ -16,7 +18,7 @@ impl<S: State> Run<S> {
     fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
-        let (Some(policy), Some(_), Some(input)) = (&node.cache, &self.shared.cache, &task.input) else {
+        let (Some(policy), Some(_), Some(input)) = (&node.cache, self.cache(), &task.input) else {
             return Ok(None);
         };
         let key = match &policy.key {
@@ -46,9 +48,14 @@ impl<S: State> Run<S> {
         shown.json(None).to_string().into_bytes()
     }
 
+    /// The cache of the run, or that of a graph inside if the run has none.
+    pub(super) fn cache(&self) -> Option<&Arc<dyn Cache>> {
+        self.shared.cache.as_ref().or(self.graph.cache.as_ref())
+    }
+
     /// Gives tasks whose result is known that result.
     pub(super) async fn use_cache(&mut self) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.shared.cache.clone(), self.graph.codec) else { return Ok(()) };
+        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.graph.codec) else { return Ok(()) };
         for ix in 0..self.tasks.len() {
             if self.tasks[ix].skip {
                 continue;
@@ -68,7 +75,7 @@ impl<S: State> Run<S> {
 
     /// Keeps the result of a task that ran.
     pub(super) async fn fill_cache(&mut self, ix: usize) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.shared.cache.clone(), self.graph.codec) else { return Ok(()) };
+        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.graph.codec) else { return Ok(()) };
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();

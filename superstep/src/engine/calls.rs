@@ -16,7 +16,7 @@ use super::run::Run;
 use super::save::Saver;
 use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
-use crate::cache::CacheKey;
+use crate::cache::{Cache, CacheKey};
 use crate::checkpoint::{Codec, Durability};
 use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
@@ -46,6 +46,7 @@ pub(crate) trait CallHost: Send + Sync {
 pub(crate) struct CallDesk<S: State> {
     plan: Arc<Plan<S>>,
     codec: Option<&'static Codec<S>>,
+    cache: Option<Arc<dyn Cache>>,
     saver: Option<Saver<S>>,
     saved: Option<CheckpointId>,
     checkpoint: CheckpointId,
@@ -67,6 +68,7 @@ impl<S: State> CallDesk<S> {
         Arc::new_cyclic(|this| Self {
             plan: run.plan.clone(),
             codec: run.graph.codec,
+            cache: run.cache().cloned(),
             saver: run.saver.clone(),
             saved: run.saved,
             checkpoint,
@@ -187,7 +189,7 @@ impl<S: State> CallDesk<S> {
             return Ok(known.returned().cloned().unwrap_or_default());
         }
         let key = options.cache.is_some().then(|| cache_key(&name, &input));
-        if let (Some(key), Some(cache)) = (&key, &caller.task.run.cache)
+        if let (Some(key), Some(cache)) = (&key, &self.cache)
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
             let value: Value = crate::state::decode(&bytes)?;
@@ -219,7 +221,7 @@ impl<S: State> CallDesk<S> {
                     TaskWrites::only(Rest { returned: Some(value.clone()), resume: used, ..Rest::default() }),
                 )
                 .await?;
-                if let (Some(key), Some(cache)) = (key, &caller.task.run.cache) {
+                if let (Some(key), Some(cache)) = (key, &self.cache) {
                     let ttl = options.cache.flatten();
                     cache.set(vec![(key, crate::state::encode(&value)?, ttl)]).await?;
                 }

@@ -266,17 +266,13 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
     }
 }
 
-fn check_limits(
+pub(super) fn check_limits(
     place: &str,
     timeout: Option<&crate::TimeoutPolicy>,
     retry: Option<&[crate::RetryPolicy]>,
     errors: &mut Vec<BuildError>,
 ) {
-    if let Some(why) = timeout.and_then(crate::TimeoutPolicy::mistake) {
-        errors.push(BuildError::BadOption { place: place.to_owned(), why });
-    }
-    if retry.into_iter().flatten().any(|r| r.max_attempts == 0) {
-        let why = "a retry policy needs at least one attempt".to_owned();
+    for why in crate::node::mistakes(timeout, retry.unwrap_or_default()) {
         errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }

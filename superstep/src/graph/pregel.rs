@@ -12,7 +12,7 @@ use crate::channel::Channel;
 use crate::checkpoint::{Checkpointer, Codec};
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{CompiledStateGraph, finish, node_plan};
+use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan};
 use crate::node::{
     BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy,
 };
@@ -328,6 +328,13 @@ impl PregelBuilder {
             known(format!("node `{name}`"), &node.reads);
             let written: Vec<String> = node.writes.iter().map(|(c, _)| c.clone()).collect();
             known(format!("node `{name}`"), &written);
+        }
+        for (name, node) in &self.nodes {
+            check_limits(&format!("node `{name}`"), node.timeout.as_ref(), Some(&node.retry), &mut errors);
+        }
+        if self.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
+            let why = "a timeout must be greater than zero".to_owned();
+            errors.push(BuildError::BadOption { place: "the graph".to_owned(), why });
         }
         let read = |input: &String| self.nodes.iter().any(|(_, n)| n.triggers.contains(input));
         if !self.input.iter().any(read) {

@@ -84,14 +84,25 @@ impl RetryPolicy {
     pub(crate) fn pause_with_jitter(&self, failures: u32) -> Duration {
         let random =
             if self.jitter { std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8) % 1000 } else { 0 };
-        self.pause(failures) + Duration::from_millis(random)
+        self.pause(failures).saturating_add(Duration::from_millis(random))
     }
 
     fn pause(&self, failures: u32) -> Duration {
         let factor = self.backoff_factor.powi(failures as i32 - 1);
         let seconds = self.initial_interval.as_secs_f64() * factor;
-        Duration::from_secs_f64(seconds.clamp(0.0, self.max_interval.as_secs_f64()))
+        // No pause stays no pause, however often it is multiplied.
+        if self.initial_interval.is_zero() || seconds.is_nan() || seconds < 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(seconds).map_or(self.max_interval, |pause| pause.min(self.max_interval))
     }
+}
+
+/// What is wrong with limits and policies.
+pub(crate) fn mistakes(timeout: Option<&TimeoutPolicy>, retry: &[RetryPolicy]) -> impl Iterator<Item = String> {
+    let none = retry.iter().any(|r| r.max_attempts == 0);
+    let none = none.then(|| "a retry policy needs at least one attempt".to_owned());
+    timeout.and_then(TimeoutPolicy::mistake).into_iter().chain(none)
 }
 
 impl fmt::Debug for RetryPolicy {

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use serde_json::json;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Command, CompiledStateGraph, END, Error, ErrorKind,
-    GoOn, IntoUpdate, JsonInput, JsonState, ListQuery, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph,
-    Superstep, TaskRecord,
+    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MemorySaver, START,
+    SavedCheckpoint, Send, Sent, StateGraph, Superstep,
 };
 
 use crate::support::hooked::{Hook, Hooked};

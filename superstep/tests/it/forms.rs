@@ -377,3 +377,26 @@ async fn a_graph_over_messages_can_be_a_node_of_another_one() {
     let out = app.invoke(vec![Message::user("one")]).await.unwrap();
     assert_eq!(out.state.iter().map(Message::text).collect::<Vec<_>>(), ["one", "to one"]);
 }
+
+#[tokio::test]
+async fn what_is_said_about_a_subscriber_is_given_to_the_tasks_stream() {
+    let node = NodeBuilder::new().subscribe_only("in").meta("owner", "ada").write_to("out");
+    let app = one_node(node).build().unwrap();
+    let mut stream = app.stream(json!({ "in": 1 })).mode(superstep::Mode::Tasks).start();
+    let start = stream.next().await.unwrap().unwrap().to_json().unwrap();
+    assert_eq!((start["name"].clone(), start["metadata"].clone()), (json!("n"), json!({ "owner": "ada" })));
+}
+
+#[test]
+fn limits_of_subscribers_that_make_no_sense_are_reported() {
+    let zero = std::time::Duration::ZERO;
+    let node = NodeBuilder::new().subscribe_only("in").set_timeout(zero);
+    let node = node.add_retry_policy(RetryPolicy::new().max_attempts(0));
+    let errors = one_node(node).step_timeout(zero).build().unwrap_err();
+    let places: Vec<_> = errors.errors().iter().map(ToString::to_string).collect();
+    assert_eq!(places.len(), 3, "{errors}");
+    assert!(
+        places[0].contains("node `n`") && places[1].contains("node `n`") && places[2].contains("graph"),
+        "{errors}"
+    );
+}

@@ -217,3 +217,52 @@ async fn a_limit_of_one_task_at_once_does_not_keep_called_tasks_from_running() {
     let out = tokio::time::timeout(60 * SECOND, run).await.expect("the run does not wait for itself").unwrap();
     assert_eq!(out.get::<i64>().unwrap(), 8);
 }
+
+#[tokio::test]
+async fn limits_that_make_no_sense_are_refused_by_name() {
+    let runs = Count::default();
+    let no_time = "a timeout must be greater than zero";
+    let no_attempts = "a retry policy needs at least one attempt";
+    let none = || RetryPolicy::new().max_attempts(0);
+    let cases = [
+        (calling(counting(&runs, 0).timeout(Duration::ZERO)), format!("task `double`: {no_time}")),
+        (calling(counting(&runs, 0).retry(none())), format!("task `double`: {no_attempts}")),
+        (calling(counting(&runs, 0)).timeout(Duration::ZERO), format!("entrypoint `flow`: {no_time}")),
+        (calling(counting(&runs, 0)).retry(none()), format!("entrypoint `flow`: {no_attempts}")),
+    ];
+    for (flow, words) in cases {
+        let error = flow.compile().invoke(4).await.unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, words));
+    }
+    assert_eq!(runs.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cached_result_without_an_end_is_kept_for_good() {
+    let runs = Count::default();
+    let flow = calling(counting(&runs, 0).cached(None)).cache(MemoryCache::new()).compile();
+    flow.invoke(1).await.unwrap();
+    sleep(1_000_000 * SECOND).await;
+    assert_eq!((flow.invoke(1).await.unwrap().get::<i64>().unwrap(), runs.get()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_workflow_is_a_graph_of_one_node() {
+    let flow = summing();
+    assert_eq!((flow.graph().name(), flow.graph().draw().nodes.len()), ("sum", 3));
+    flow.invoke(2).thread("t").await.unwrap();
+    assert_eq!(flow.graph().get_state("t").await.unwrap().state.saved, Some(json!(2)));
+}
+
+#[tokio::test]
+async fn what_functions_returned_is_in_their_updates() {
+    let flow = calling(counting(&Count::default(), 0)).compile();
+    let mut stream = flow.stream(4).start();
+    let mut returned = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let superstep::EventData::Updates(update) = event.unwrap().data {
+            returned.push((update.node.clone(), update.returned().cloned()));
+        }
+    }
+    assert_eq!(returned[0], ("double".to_owned(), Some(json!(8))));
+}

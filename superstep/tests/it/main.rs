@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod cache;
+mod channels;
 mod compile_errors;
+mod context;
 mod derive;
 mod determinism;
 mod die_everywhere;
@@ -14,6 +16,7 @@ mod faulty;
 mod forms;
 mod functions;
 mod graph_settings;
+mod messages;
 mod parallel_saves;
 mod parent_commands;
 mod questions;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use superstep::{
-    Command, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, Interrupted, MemorySaver, Mode, Resume, START,
-    StateGraph,
+    Command, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, Goto, Interrupted, MemorySaver, Mode, Resume,
+    START, Send, Sent, StateGraph,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, a_b_c, events, saved, says};
@@ -15,7 +15,8 @@ fn input() -> NotesUpdate {
 /// A node that asks these questions, one after another.
 fn asks(
     questions: &'static [&'static str],
-) -> impl Fn(Notes, Context) -> std::future::Ready<Result<NotesUpdate, Interrupted>> + Send + Sync + 'static {
+) -> impl Fn(Notes, Context) -> std::future::Ready<Result<NotesUpdate, Interrupted>> + std::marker::Send + Sync + 'static
+{
     move |_, cx| {
         let answers = questions.iter().map(|q| cx.interrupt::<String>(q)).collect::<Result<Vec<_>, _>>();
         std::future::ready(answers.map(|a| Notes::update().log([a.join(" ")])))
@@ -213,4 +214,17 @@ async fn a_second_saver_with_the_same_storage_answers_too() {
     };
     graph().invoke(input()).thread("t").await.unwrap();
     assert_eq!(graph().invoke(Resume::value("yes")).thread("t").await.unwrap().state.log, ["yes"]);
+}
+
+#[tokio::test]
+async fn a_command_may_lead_to_several_places() {
+    let work = |Sent(n): Sent<i64>| async move { Notes::update().total(n) };
+    let node = |_: Notes| async {
+        let to: [Goto; 3] = ["b".into(), Send::new("work", 1).into(), Send::new("work", 20).into()];
+        Command::<Notes>::new().goto_all(to).goto_all(["c"])
+    };
+    let graph = StateGraph::new().add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
+    let app = graph.add_node("work", work).add_edge(START, "a").compile().unwrap();
+    let out = app.invoke(input()).await.unwrap();
+    assert_eq!((out.state.log.join(" ").as_str(), out.state.total), ("b c", 21));
 }

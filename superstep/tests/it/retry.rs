@@ -192,3 +192,51 @@ async fn default_retry_is_for_nodes_without_their_own_and_for_handlers() {
     assert!(app.invoke(Notes::update().topic("t")).await.is_err());
     assert_eq!(runs.get(), 4);
 }
+
+#[tokio::test(start_paused = true)]
+async fn pauses_beyond_all_numbers_are_the_longest_and_no_pause_stays_none() {
+    let fails = |times: usize, policy: RetryPolicy| {
+        let runs = Count::default();
+        let node = move |_: Notes| {
+            let failed = runs.up() < times;
+            async move { if failed { Err(Flaky("not yet")) } else { Ok(Notes::update().log(["done"])) } }
+        };
+        let options = NodeOptions::new().retry(policy);
+        StateGraph::new().add_node_with("n", node, options).add_edge(START, "n").compile().unwrap()
+    };
+    // Two to the power of 1100 is more than any number.
+    let none = every(Duration::ZERO).backoff_factor(2.0).max_attempts(2000);
+    assert_eq!(time_of(&fails(1100, none)).await.0, Duration::ZERO);
+    let steep = every(SECOND).backoff_factor(1e300).max_attempts(9);
+    let (took, log) = time_of(&fails(3, steep.max_interval(5 * SECOND))).await;
+    assert_eq!((took, log.unwrap().len()), ((1 + 5 + 5) * SECOND, 1));
+    let odd = every(SECOND).backoff_factor(f64::NAN);
+    assert!(time_of(&fails(2, odd)).await.1.is_ok(), "a factor that is no number does not stop the run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subgraph_that_is_tried_again_starts_anew_in_every_attempt() {
+    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 3] = [|g| g, StateGraph::persistent, StateGraph::stateless];
+    for kind in kinds {
+        let (one, two) = (Count::default(), Count::default());
+        let (first, second) = (one.clone(), two.clone());
+        let first = move |_: Notes| {
+            first.up();
+            async { Notes::update().log(["one"]) }
+        };
+        let second = move |_: Notes| {
+            let failed = second.up() == 0;
+            async move { if failed { Err(Flaky("not yet")) } else { Ok(Notes::update().log(["two"])) } }
+        };
+        let child = StateGraph::new().add_node("one", first).add_node("two", second).add_sequence(["one", "two"]);
+        let options = NodeOptions::new().retry(every(SECOND));
+        let app = StateGraph::new()
+            .add_node_with("child", kind(child).compile().unwrap(), options)
+            .add_edge(START, "child")
+            .checkpointer(superstep::MemorySaver::new())
+            .compile()
+            .unwrap();
+        let out = app.invoke(Notes::update().topic("t")).thread("t").await.unwrap();
+        assert_eq!((out.state.log.join(" ").as_str(), one.get(), two.get()), ("one two", 2, 2));
+    }
+}

@@ -358,3 +358,34 @@ fn a_backend_error_keeps_its_source() {
     assert_eq!(error.to_string(), "the store's backend failed");
     assert_eq!(error.source().expect("it wraps an error").to_string(), "disk full");
 }
+
+#[tokio::test]
+async fn a_reply_is_taken_as_what_it_is_only() -> Done {
+    let store = store_of(&["a.b/k"]).await?;
+    let ops = || {
+        vec![
+            StoreOp::get(["a", "b"], "k"),
+            StoreOp::put(["c"], "k", json!(1)),
+            StoreOp::Search(SearchQuery::new(["a"])),
+            StoreOp::ListNamespaces(NamespaceQuery::new().prefix(["a"])),
+        ]
+    };
+    let replies = store.batch(ops()).await?;
+    let fits = |reply: &StoreReply| {
+        [
+            reply.clone().into_item().is_ok(),
+            reply.clone().into_done().is_ok(),
+            reply.clone().into_items().is_ok(),
+            reply.clone().into_namespaces().is_ok(),
+        ]
+    };
+    for (ix, reply) in replies.iter().enumerate() {
+        let expected: Vec<bool> = (0..4).map(|kind| kind == ix).collect();
+        assert_eq!(fits(reply).to_vec(), expected, "{reply:?}");
+    }
+    let namespaces = replies[3].clone().into_namespaces()?;
+    assert_eq!(namespaces.iter().map(Namespace::labels).collect::<Vec<_>>(), [["a", "b"]]);
+    assert!(ops().iter().all(|op| op.validate().is_ok()));
+    assert!(StoreOp::put([""; 1], "k", json!(1)).validate().is_err());
+    Ok(())
+}

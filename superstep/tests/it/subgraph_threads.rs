@@ -174,3 +174,22 @@ async fn a_checkpointer_of_a_subgraph_is_not_used_inside_a_parent() {
     assert!(superstep::Checkpointer::namespaces(&own, "t").await.unwrap().is_empty());
     assert_eq!(inside(&app.thread("t")).await.state().await.unwrap().next, ["ask"]);
 }
+
+#[tokio::test]
+async fn a_subgraph_goes_on_with_its_parent_only() {
+    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 2] = [|g| g, StateGraph::persistent];
+    for kind in kinds {
+        let app = waiting(kind(asking(&Count::default()))).await;
+        let error = inside(&app.thread("t")).await.resume().await.unwrap_err();
+        let words = "a subgraph goes on with the graph around it; resume that graph's thread";
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, words));
+    }
+}
+
+#[tokio::test]
+async fn a_run_may_start_at_a_change_made_inside() {
+    let app = waiting(asking(&Count::default())).await;
+    let at = inside(&app.thread("t")).await.update(Notes::update().log(["by hand"])).as_node("ask").await.unwrap();
+    let out = app.invoke(GoOn).at(&at).await.unwrap();
+    assert_eq!(out.state.topic.as_deref(), Some("last saw first by hand"));
+}

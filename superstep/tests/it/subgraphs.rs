@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
-    BoxError, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemorySaver, Mode, Resume, START, StateGraph,
+    BoxError, CachePolicy, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemoryCache, MemorySaver, Mode,
+    NodeOptions, Resume, START, StateGraph,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -157,4 +158,84 @@ async fn a_failure_inside_is_gone_on_with_inside() {
     assert!(error.to_string().contains("not yet"), "{error}");
     let out = app.invoke(GoOn).thread("t").await.unwrap();
     assert_eq!((out.state.log.clone(), runs.get()), (vec!["first".to_owned(), "second".to_owned()], 1));
+}
+
+/// A child whose only node is cached and counted.
+fn cached(runs: &Count) -> StateGraph<Notes> {
+    let runs = runs.clone();
+    let node = move |_: Notes| {
+        runs.up();
+        async { Notes::update().log(["n"]) }
+    };
+    let options = NodeOptions::new().cache(CachePolicy::new());
+    StateGraph::new().add_node_with("n", node, options).add_edge(START, "n").name("child")
+}
+
+#[tokio::test]
+async fn a_subgraph_uses_the_cache_of_its_run_or_else_its_own() {
+    let (own, outer) = (MemoryCache::new(), MemoryCache::new());
+    let runs = Count::default();
+    let app = inside(cached(&runs).cache(own.clone()).compile().unwrap()).compile().unwrap();
+    for _ in 0..2 {
+        assert_eq!(app.invoke(Notes::update().total(1)).await.unwrap().state.log, ["n"]);
+    }
+    assert_eq!((runs.get(), own.len()), (1, 1));
+    let app = inside(cached(&runs).cache(own.clone()).compile().unwrap()).cache(outer.clone()).compile().unwrap();
+    app.invoke(Notes::update().total(1)).await.unwrap();
+    assert_eq!((runs.get(), own.len(), outer.len()), (2, 1, 1));
+}
+
+#[tokio::test]
+async fn a_subgraph_is_given_the_fields_that_its_node_reads() {
+    let tells = |notes: Notes| async move { Notes::update().log([format!("{:?} {}", notes.topic, notes.total)]) };
+    let child = || {
+        let graph = StateGraph::new().add_node("tells", tells).add_edge(START, "tells");
+        graph.output(["log"]).compile().unwrap()
+    };
+    let log = |options: NodeOptions<Notes>| async move {
+        let app = StateGraph::new().add_node_with("child", child(), options).add_edge(START, "child");
+        app.compile().unwrap().invoke(Notes::update().topic("t").total(3)).await.unwrap().state.log.join(" ")
+    };
+    assert_eq!(log(NodeOptions::new()).await, "Some(\"t\") 3");
+    assert_eq!(log(NodeOptions::new().fields(["total"])).await, "None 3");
+}
+
+#[tokio::test]
+async fn a_subgraph_stops_where_it_was_compiled_to_and_the_run_with_it() {
+    let runs = Count::default();
+    let app = inside(asking(&runs).interrupt_before(["ask"]).compile().unwrap());
+    let app = app.checkpointer(MemorySaver::new()).compile().unwrap();
+    let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    assert!(out.interrupts.is_empty(), "nobody has asked yet");
+    assert_eq!(app.thread("t").state().await.unwrap().next, ["child"]);
+    assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().interrupts[0].value, "what?");
+    assert_eq!(app.invoke(Resume::value("this")).thread("t").await.unwrap().state.log, ["first", "this"]);
+    assert_eq!(runs.get(), 1);
+}
+
+#[tokio::test]
+async fn the_state_of_a_subgraph_says_where_it_is() {
+    let app = inside(asking(&Count::default()).compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+    app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    let seen = app.thread("t").state().await.unwrap();
+    let state = seen.tasks[0].state.as_ref().unwrap();
+    assert_eq!(state.namespace(), format!("child:{}", seen.tasks[0].id));
+    assert!(state.snapshot::<Notes>().is_none(), "it was not asked for");
+}
+
+#[tokio::test]
+async fn a_drawing_shows_as_many_levels_as_asked_for() {
+    let bottom = one_node("bottom");
+    let middle = StateGraph::new().add_node("middle", bottom).add_edge(START, "middle").compile().unwrap();
+    let app = inside(middle).compile().unwrap();
+    let ids = |depth: usize| {
+        let drawing = app.draw_expanded(depth);
+        let inner = drawing.nodes.iter().map(|n| n.id.clone()).filter(|id| !id.starts_with("__"));
+        inner.collect::<Vec<_>>()
+    };
+    assert_eq!(ids(0), ["child"]);
+    assert_eq!(ids(1), ["child:middle"]);
+    assert_eq!(ids(2), ["child:middle:bottom"]);
+    assert_eq!(ids(usize::MAX), ids(2));
+    assert_eq!(app.draw().nodes.len(), app.draw_expanded(0).nodes.len());
 }

@@ -348,3 +348,24 @@ async fn going_on_with_a_finished_thread_gives_its_state() {
     assert_eq!(thread.resume().await.unwrap().to_json(), json!({ "log": ["a", "b", "c"], "topic": "t", "total": 0 }));
     assert_eq!(thread.history().await.unwrap().len(), 5);
 }
+
+#[tokio::test]
+async fn a_graph_offers_what_its_threads_do() {
+    let app = saved(a_b_c());
+    let updates = [Superstep::updates([by("a", "one")]), Superstep::updates([by("b", "two")])];
+    app.bulk_update_state("t", updates).await.unwrap();
+    assert_eq!(steps(&app.get_state_history("t").await.unwrap()), [1, 0]);
+    assert_eq!(app.get_state("t").await.unwrap().next, ["c"]);
+    assert_eq!(trace(&app.thread("t")).await.unwrap().lines().count(), 2);
+}
+
+#[tokio::test]
+async fn a_history_is_listed_by_several_conditions_at_once() {
+    let thread = finished().await;
+    thread.update(Notes::update().log(["by hand"])).as_node("c").await.unwrap();
+    let list = |query| async { steps(&thread.history_with(query).await.unwrap()) };
+    assert_eq!(list(ListQuery::new().source(Source::Loop).step(2)).await, [2]);
+    assert_eq!(list(ListQuery::new().source(Source::Update)).await, [4]);
+    assert_eq!(list(ListQuery::new().source(Source::Update).metadata("who", "ada")).await, Vec::<i64>::new());
+    assert_eq!(list(ListQuery::new().source(Source::Loop).limit(1)).await, [3]);
+}
