@@ -7,6 +7,7 @@
 
 mod codec;
 mod memory;
+mod name;
 mod record;
 
 use std::pin::Pin;
@@ -18,6 +19,8 @@ use crate::id::CheckpointId;
 
 pub(crate) use codec::{Codec, with_scratch};
 pub use memory::MemorySaver;
+pub(crate) use name::{Labels, Texts};
+pub use name::{Name, Shape};
 pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -416,7 +416,7 @@ impl Options {
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,
-            metadata: shared_map(std::mem::take(&mut self.metadata), &NO_METADATA),
+            metadata: Arc::new(std::mem::take(&mut self.metadata)),
             seen_messages: Mutex::default(),
         }))
     }
@@ -444,7 +444,7 @@ impl Options {
         Ok(LoopConfig {
             namespace: String::new(),
             checkpoint: self.checkpoint,
-            ancestors: shared_map(ancestors, &NO_ANCESTORS),
+            ancestors: Arc::new(ancestors),
             nested: false,
             resuming: None,
             replay: None,
@@ -458,14 +458,6 @@ impl Options {
     }
 }
 
-static NO_METADATA: LazyLock<Arc<BTreeMap<String, Value>>> = LazyLock::new(Arc::default);
-static NO_ANCESTORS: LazyLock<Arc<BTreeMap<String, CheckpointId>>> = LazyLock::new(Arc::default);
-
-/// A map to share; empty ones are all the same.
-fn shared_map<V>(map: BTreeMap<String, V>, empty: &Arc<BTreeMap<String, V>>) -> Arc<BTreeMap<String, V>> {
-    if map.is_empty() { empty.clone() } else { Arc::new(map) }
-}
-
 async fn run<S: State>(
     graph: CompiledStateGraph<S>,
     input: RunInput<S>,
@@ -477,7 +469,8 @@ async fn run<S: State>(
     let config = options.config(&graph, output)?;
     let saver = match (&shared.checkpointer, &shared.thread, graph.codec) {
         (Some(checkpointer), Some(thread), Some(codec)) => {
-            Some(Saver::new(checkpointer.clone(), codec, thread.clone(), String::new(), shared.durability))
+            let texts = &graph.plan.texts;
+            Some(Saver::new(checkpointer.clone(), codec, thread.clone(), "", shared.durability, texts))
         }
         _ => None,
     };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
+use crate::checkpoint::Texts;
 use crate::graph::{Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
@@ -28,13 +29,10 @@ pub(crate) struct Plan<S: State> {
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,
-    /// The names that saved numbers stand for.
-    pub(crate) shape: bytes::Bytes,
     /// The kinds of the fields.
     pub(crate) kinds: Vec<FieldKind>,
-    /// The names of fields and control channels, to share with records.
-    pub(crate) field_names: Vec<Arc<str>>,
-    pub(crate) control_names: Vec<Arc<str>>,
+    /// The names of control channels, of fields, and the places of nodes, to share with records.
+    pub(crate) texts: Arc<Texts>,
     /// For every channel, control and field, the nodes that it triggers.
     pub(crate) triggered: Vec<Numbers>,
     /// The length of the table of seen versions.
@@ -123,8 +121,6 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) edges: Numbers,
     pub(crate) branches: Vec<BranchPlan<S>>,
     pub(crate) joins: Vec<(usize, usize)>,
-    /// Where the node's tasks stand in the order in which writes are applied.
-    pub(crate) path: Arc<str>,
     /// The triggers' names in order, part of the ids of the node's tasks.
     pub(crate) trigger_names: Vec<String>,
     /// The node's place in the order of names.
@@ -217,6 +213,11 @@ impl<S: State> Plan<S> {
     /// The number of a field among all channels.
     pub(crate) fn channel_of_field(&self, field: usize) -> usize {
         self.control.len() + field
+    }
+
+    /// Where the text stands that puts a node's tasks in the order in which writes are applied.
+    pub(crate) fn path_text(&self, node: usize) -> usize {
+        self.triggered.len() + node
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<usize> {

@@ -136,7 +136,8 @@ impl<S: State> Thread<S> {
         let checkpointer = self.checkpointer.clone().ok_or_else(missing)?;
         let codec = self.graph.codec.ok_or_else(missing)?;
         let namespace = self.graph.history_namespace(&self.namespace);
-        Ok(Saver::new(checkpointer, codec, self.name.clone(), namespace, crate::Durability::Sync))
+        let texts = &self.graph.plan.texts;
+        Ok(Saver::new(checkpointer, codec, self.name.clone(), namespace, crate::Durability::Sync, texts))
     }
 
     /// The state at this checkpoint, or now.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, SavedCheckpoint, SavedField, Saving,
+    CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, Name, SavedCheckpoint, SavedField, Saving,
     TaskRecord,
 };
 use crate::id::CheckpointId;
@@ -94,10 +95,13 @@ struct Namespace {
     checkpoints: Vec<Entry>,
 }
 
+/// The fields that have a value; few states have many.
+type Fields = SmallVec<[(Name, Arc<Kept>); 2]>;
+
 #[derive(Debug)]
 struct Entry {
     record: CheckpointRecord,
-    fields: Vec<(Arc<str>, Arc<Kept>)>,
+    fields: Fields,
     writes: Vec<TaskRecord>,
 }
 
@@ -168,8 +172,7 @@ impl Namespace {
         }
         let known = base.map_or(&[][..], |b| &b.fields);
         let changed = std::mem::take(&mut record.fields);
-        let mut fields = Vec::with_capacity(known.len().max(changed.len()));
-        fields.extend_from_slice(known);
+        let mut fields: Fields = known.iter().cloned().collect();
         let writes = std::mem::take(&mut record.writes);
         for changed in changed {
             let place = fields.iter().position(|(name, _)| *name == changed.name);
@@ -226,7 +229,7 @@ impl Entry {
 }
 
 impl Kept {
-    fn saved(&self, name: Arc<str>) -> SavedField {
+    fn saved(&self, name: Name) -> SavedField {
         let (mut whole, mut tails, mut next): (Option<Bytes>, Vec<&[Bytes]>, _) = (None, Vec::new(), Some(self));
         while let Some(kept) = next {
             match &kept.value {

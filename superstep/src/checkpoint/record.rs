@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{Name, Shape};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
@@ -74,7 +75,7 @@ pub struct CheckpointRecord {
     /// The checkpoints of the graphs around this one, by namespace.
     pub parents: Arc<BTreeMap<String, CheckpointId>>,
     /// The names that the numbers in `control` stand for; the same bytes for all checkpoints of a graph.
-    pub shape: Bytes,
+    pub shape: Shape,
     /// What triggers what: the engine's own part, encoded.
     pub control: Bytes,
     /// The fields that changed.
@@ -93,7 +94,7 @@ pub struct CheckpointRecord {
 #[non_exhaustive]
 pub struct FieldRecord {
     /// The field's name.
-    pub name: Arc<str>,
+    pub name: Name,
     /// Its value.
     pub value: FieldValue,
 }
@@ -125,7 +126,7 @@ pub struct TaskRecord {
     /// The task.
     pub task: TaskId,
     /// Its place in the order in which writes are applied.
-    pub path: Arc<str>,
+    pub path: Name,
     /// Its writes, in order.
     pub writes: Vec<WriteRecord>,
     /// Its error.
@@ -164,7 +165,7 @@ impl TaskRecord {
 #[non_exhaustive]
 pub struct WriteRecord {
     /// The field or trigger.
-    pub channel: Arc<str>,
+    pub channel: Name,
     /// The encoded value; empty for triggers.
     pub value: Bytes,
     /// Whether it replaces the value past the reducer.
@@ -204,7 +205,7 @@ impl SavedCheckpoint {
 #[non_exhaustive]
 pub struct SavedField {
     /// The field's name.
-    pub name: Arc<str>,
+    pub name: Name,
     /// The last whole value; nothing if all is in the tail.
     pub whole: Option<Bytes>,
     /// The writes since, oldest first.
@@ -213,7 +214,7 @@ pub struct SavedField {
 
 impl SavedField {
     /// A field's value.
-    pub fn new(name: Arc<str>, whole: Option<Bytes>, tail: Vec<Bytes>) -> Self {
+    pub fn new(name: Name, whole: Option<Bytes>, tail: Vec<Bytes>) -> Self {
         Self { name, whole, tail }
     }
 }

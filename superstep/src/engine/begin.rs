@@ -211,7 +211,7 @@ impl<S: State> Run<S> {
             null.encoded.clear();
             null.rest_mut().sends.extend(writes.sends().iter().cloned());
             if let Some(saver) = &self.saver {
-                let record = writes.record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+                let record = writes.record(&self.plan, &saver.scribe, TaskId::NULL, "".into())?;
                 self.pending.null_log.extend(record.writes);
             }
             self.save_null_writes().await?;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::run::Run;
+use super::save::Scribe;
 use super::writes::TaskWrites;
 use crate::cache::{Cache, CacheKey};
 use crate::error::{Error, ErrorKind};
@@ -79,7 +80,8 @@ impl<S: State> Run<S> {
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();
-        let record = writes.record(&self.plan, codec, TaskId::NULL, "".into())?;
+        let scribe = Scribe::new(codec, &self.plan.texts);
+        let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into())?;
         let entries: Vec<(String, Vec<u8>, bool)> =
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;

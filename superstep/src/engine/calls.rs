@@ -101,7 +101,7 @@ impl<S: State> CallDesk<S> {
         if saver.durability == Durability::Exit {
             return Ok(());
         }
-        let record = writes.record(&self.plan, saver.codec, id, "".into())?;
+        let record = writes.record(&self.plan, &saver.scribe, id, "".into())?;
         Ok(saver.put_writes(saved, record).await?)
     }
 

@@ -224,7 +224,7 @@ pub(crate) fn decode<S: State>(
     bytes: &[u8],
     live: &mut Live<S>,
 ) -> Result<(), String> {
-    let places = (shape != plan.shape).then(|| Places::read(plan, shape)).transpose()?;
+    let places = (*shape != *plan.texts.shape).then(|| Places::read(plan, shape)).transpose()?;
     let channel = |number: u64| match &places {
         None => Some(number as usize).filter(|c| *c < plan.triggered.len()),
         Some(places) => places.channel(number),

@@ -281,7 +281,7 @@ impl<S: State> Run<S> {
     /// Keeps what is saved and shown of writes that are merged ahead.
     fn keep_for_others(&self, writes: &mut TaskWrites<S>) -> Result<(), Error> {
         if let Some(saver) = &self.saver {
-            writes.encode(&self.plan, saver.codec)?;
+            writes.encode(&self.plan, &saver.scribe)?;
         }
         if self.sink().is_some() {
             writes.rest_mut().kept = writes.puts.to_vec();

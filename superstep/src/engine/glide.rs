@@ -98,7 +98,7 @@ impl<S: State> Run<S> {
             Err(end) => return Ok(Some(Finished { ix: 0, writes, end })),
         };
         let puts = match &self.saver {
-            Some(saver) => Some(writes.encode_puts(plan, saver.codec)?),
+            Some(saver) => Some(writes.encode_puts(plan, &saver.scribe)?),
             None => None,
         };
         if branches {

@@ -119,7 +119,7 @@ fn apply_finished<S: State>(
     tasks: &[Task<S>],
     pending: &super::save::Pending<S>,
 ) -> Result<(), Error> {
-    let mut done: Vec<(Arc<str>, Applied<S>)> = Vec::new();
+    let mut done: Vec<(std::borrow::Cow<'_, str>, Applied<S>)> = Vec::new();
     for ix in 0..tasks.len() {
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
         let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);

@@ -1,5 +1,6 @@
 //! Changing a thread by hand: an update as if a node had made it, a copy, an end.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -148,7 +149,7 @@ impl<'a, S: State> Reviser<'a, S> {
             let batch = SmallVec::from_iter([Applied::by_caller(self.pending.null.output())]);
             apply(self.plan, &mut self.live, None, batch, None)?;
         }
-        let mut done: Vec<(Arc<str>, Applied<S>)> = Vec::new();
+        let mut done: Vec<(Cow<'_, str>, Applied<S>)> = Vec::new();
         for ix in 0..tasks.len() {
             let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
             let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
@@ -213,7 +214,7 @@ impl<'a, S: State> Reviser<'a, S> {
                 shown.done = !shown.has_output();
                 if shown.has_output() {
                     let path = format!("~__interrupt__, {ix:010}").into();
-                    results.push(shown.record(self.plan, self.saver.codec, id, path)?);
+                    results.push(shown.record(self.plan, &self.saver.scribe, id, path)?);
                 }
                 shown.done = writes.done;
                 writes = shown;

@@ -404,7 +404,7 @@ impl<S: State> Run<S> {
         if tasks.len() > 1 {
             let plan = &self.plan;
             if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {
-                let mut keyed: Vec<(Arc<str>, usize)> =
+                let mut keyed: Vec<(std::borrow::Cow<'_, str>, usize)> =
                     (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
                 keyed.sort();
                 let mut slots: Vec<Option<Task<S>>> = tasks.into_iter().map(Some).collect();

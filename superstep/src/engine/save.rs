@@ -12,8 +12,8 @@ use super::control;
 use super::live::Live;
 use super::writes::TaskWrites;
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue,
-    SavedCheckpoint, Saving, Source, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
+    SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{CheckpointId, TaskId};
@@ -85,10 +85,28 @@ impl Journal {
     }
 }
 
+/// What turns writes into records: how values are encoded, and the names of the graph.
+pub(crate) struct Scribe<S: State> {
+    pub(crate) codec: &'static Codec<S>,
+    pub(crate) labels: Arc<Labels>,
+}
+
+impl<S: State> Scribe<S> {
+    pub(crate) fn new(codec: &'static Codec<S>, texts: &Arc<Texts>) -> Self {
+        Self { codec, labels: Labels::new(texts.clone()) }
+    }
+}
+
+impl<S: State> Clone for Scribe<S> {
+    fn clone(&self) -> Self {
+        Self { codec: self.codec, labels: self.labels.clone() }
+    }
+}
+
 /// Saves the checkpoints of one graph of one thread.
 pub(crate) struct Saver<S: State> {
     pub(crate) checkpointer: Arc<dyn Checkpointer>,
-    pub(crate) codec: &'static Codec<S>,
+    pub(crate) scribe: Scribe<S>,
     pub(crate) thread: Arc<str>,
     pub(crate) namespace: Arc<str>,
     pub(crate) durability: Durability,
@@ -99,7 +117,7 @@ impl<S: State> Clone for Saver<S> {
     fn clone(&self) -> Self {
         Self {
             checkpointer: self.checkpointer.clone(),
-            codec: self.codec,
+            scribe: self.scribe.clone(),
             thread: self.thread.clone(),
             namespace: self.namespace.clone(),
             durability: self.durability,
@@ -175,9 +193,11 @@ impl<S: State> Saver<S> {
         thread: Arc<str>,
         namespace: impl Into<Arc<str>>,
         durability: Durability,
+        texts: &Arc<Texts>,
     ) -> Self {
         let namespace = namespace.into();
-        Self { checkpointer, codec, thread, namespace, durability, queue: Arc::default() }
+        let scribe = Scribe::new(codec, texts);
+        Self { checkpointer, scribe, thread, namespace, durability, queue: Arc::default() }
     }
 
     pub(crate) async fn load(
@@ -215,11 +235,11 @@ impl<S: State> Saver<S> {
             let Some(place) = plan.field_named(&field.name) else { continue };
             let named = |e: crate::CodecError| fail(format!("field `{}`", field.name), e.to_string());
             if let Some(whole) = &field.whole {
-                (self.codec.decode_field)(state, &plan.schema, place, whole).map_err(named)?;
+                (self.scribe.codec.decode_field)(state, &plan.schema, place, whole).map_err(named)?;
             }
             let mut scratch = Scratch::default();
             for write in &field.tail {
-                let write = (self.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
+                let write = (self.scribe.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
                 let refused = |e: crate::InvalidUpdate| fail(format!("field `{}`", field.name), e.to_string());
                 state
                     .update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch)
@@ -238,7 +258,7 @@ impl<S: State> Saver<S> {
             }
         }
         live.journal = Some(journal);
-        control::decode(plan, self.codec, &record.shape, &record.control, &mut live)
+        control::decode(plan, self.scribe.codec, &record.shape, &record.control, &mut live)
             .map_err(|why| fail("triggers".to_owned(), why))?;
         let pending = self.decode_pending(plan, &writes).map_err(|why| fail("pending writes".to_owned(), why))?;
         Ok(Loaded { record, live, pending })
@@ -247,7 +267,7 @@ impl<S: State> Saver<S> {
     fn decode_pending(&self, plan: &Plan<S>, records: &[TaskRecord]) -> Result<Pending<S>, String> {
         let mut pending = Pending::default();
         for record in records {
-            let mut writes = TaskWrites::from_record(plan, self.codec, record)?;
+            let mut writes = TaskWrites::from_record(plan, self.scribe.codec, record)?;
             if record.task == TaskId::NULL {
                 pending.null_resume = writes.rest_mut().resume.take().and_then(|mut r| r.pop());
                 pending.null = writes;
@@ -280,14 +300,14 @@ impl<S: State> Saver<S> {
             if plan.untracked.contains(&field) {
                 continue;
             }
-            let name = plan.field_names[field].clone();
+            let name = self.scribe.labels.name(plan.channel_of_field(field));
             let size = journal.size_of(field);
             let value = match entry {
                 Entry::Absent => FieldValue::Absent,
                 Entry::Whole(bytes) => FieldValue::Whole(bytes),
                 Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
                 Entry::Tail(_) | Entry::Dirty => {
-                    let bytes = self.codec.field(&live.state, &plan.schema, field);
+                    let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
                     let bytes = bytes.map_err(|e| fail(format!("field `{name}`"), e.to_string()))?;
                     *size = TailSize { tail: 0, whole: bytes.len() };
                     FieldValue::Whole(bytes)
@@ -297,7 +317,7 @@ impl<S: State> Saver<S> {
         }
         journal.changed = changed;
         live.journal = Some(journal);
-        let control = control::encode(plan, self.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
+        let control = control::encode(plan, self.scribe.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
         let Header { id, parent, base, source, step, metadata, parents, writes } = header;
         Ok(CheckpointRecord {
             format: FORMAT,
@@ -309,7 +329,7 @@ impl<S: State> Saver<S> {
             created_at: id.created_at(),
             metadata,
             parents,
-            shape: plan.shape.clone(),
+            shape: self.scribe.labels.shape(),
             control,
             fields,
             writes,

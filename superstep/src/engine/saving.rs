@@ -1,6 +1,5 @@
 //! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
 
-use std::sync::Arc;
 use std::task::Context as Poller;
 
 use serde_json::Value;
@@ -9,7 +8,7 @@ use super::run::Run;
 use super::save::Header;
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Durability, Source, WriteRecord};
+use crate::checkpoint::{CheckpointRecord, Durability, Name, Source, WriteRecord};
 use crate::error::Error;
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
@@ -34,6 +33,14 @@ impl<S: State> Run<S> {
         let id = tasks::task_id(&self.plan, checkpoint, self.namespace_key, self.step, kind, failed);
         self.tasks[ix].id = Some(id);
         id
+    }
+
+    /// Where a task stands in the order in which writes are applied.
+    fn path_name(&self, ix: usize) -> Name {
+        match &self.saver {
+            Some(saver) => tasks::path_name(&self.plan, &saver.scribe.labels, &self.tasks, ix),
+            None => tasks::path_text(&self.plan, &self.tasks, ix).into_owned().into(),
+        }
     }
 
     /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
@@ -77,7 +84,10 @@ impl<S: State> Run<S> {
         let checkpoint = self.checkpoint_id();
         let id = tasks::task_id(plan, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
         writes.done = puts.is_empty() && !writes.has_output();
-        self.unsaved = Some(writes.record_with(puts, plan, id, plan.nodes[node].path.clone())?);
+        if let Some(saver) = &self.saver {
+            let path = saver.scribe.labels.name(plan.path_text(node));
+            self.unsaved = Some(writes.record_with(puts, plan, &saver.scribe, id, path)?);
+        }
         Ok(())
     }
 
@@ -133,7 +143,7 @@ impl<S: State> Run<S> {
         self.save_null_record().await?;
         for (id, mut writes) in self.pending.tasks.clone() {
             let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
-            let path = path.map_or_else(|| "".into(), |ix| tasks::path_text(&self.plan, &self.tasks, ix));
+            let path = path.map_or_else(|| "".into(), |ix| self.path_name(ix));
             self.save_record(id, &mut writes, path).await?;
         }
         if let Some(desk) = self.desk.clone() {
@@ -144,9 +154,9 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Arc<str>) -> Result<(), Error> {
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Name) -> Result<(), Error> {
         let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
-        let record = writes.record(&self.plan, saver.codec, id, path)?;
+        let record = writes.record(&self.plan, &saver.scribe, id, path)?;
         Ok(saver.put_writes(checkpoint, record).await?)
     }
 
@@ -164,7 +174,7 @@ impl<S: State> Run<S> {
         }
         let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
         let writes = self.pending.null_log.clone();
-        let mut record = TaskWrites::<S>::default().record(&self.plan, saver.codec, TaskId::NULL, "".into())?;
+        let mut record = TaskWrites::<S>::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into())?;
         (record.writes, record.resume) = (writes, resume);
         Ok(saver.put_writes(checkpoint, record).await?)
     }
@@ -175,7 +185,7 @@ impl<S: State> Run<S> {
             return Ok(());
         }
         let id = self.task_id(ix);
-        let path = tasks::path_text(&self.plan, &self.tasks, ix);
+        let path = self.path_name(ix);
         let mut writes = std::mem::take(&mut self.tasks[ix].writes);
         let ended = writes.is_finished() && writes.error().is_none();
         let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
@@ -183,7 +193,7 @@ impl<S: State> Run<S> {
         let alone = self.tasks.len() == 1 && ended && !exit;
         let result = match &self.saver {
             Some(saver) if alone && self.saved.is_some() && saver.durability == Durability::Async => {
-                let record = writes.record(&self.plan, saver.codec, id, path)?;
+                let record = writes.record(&self.plan, &saver.scribe, id, path)?;
                 self.unsaved = Some(record);
                 Ok(())
             }

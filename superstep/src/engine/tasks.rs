@@ -1,11 +1,13 @@
 //! Choosing the tasks of the next step. Pure.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::live::{Live, Start};
 use super::writes::TaskWrites;
+use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{NodeError, Payload, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
@@ -132,14 +134,22 @@ pub(crate) fn task_id<S: State>(
 }
 
 /// The place of a task in the order in which writes are applied, as text.
-pub(crate) fn path_text<S: State>(plan: &Plan<S>, tasks: &[Task<S>], task: usize) -> Arc<str> {
+pub(crate) fn path_text<'a, S: State>(plan: &'a Plan<S>, tasks: &[Task<S>], task: usize) -> Cow<'a, str> {
     match tasks[task].path {
-        TaskPath::Pull => plan.nodes[tasks[task].node].path.clone(),
+        TaskPath::Pull => Cow::Borrowed(&plan.texts.texts[plan.path_text(tasks[task].node)]),
         TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0).into(),
         TaskPath::Handler { of } => match tasks[of].path {
             TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}, node_error_handler, {:010}", 0, 0).into(),
             _ => format!("{}, node_error_handler, {:010}", path_text(plan, tasks, of), 0).into(),
         },
+    }
+}
+
+/// The same, as a name in records.
+pub(crate) fn path_name<S: State>(plan: &Plan<S>, labels: &Arc<Labels>, tasks: &[Task<S>], task: usize) -> Name {
+    match path_text(plan, tasks, task) {
+        Cow::Borrowed(_) => labels.name(plan.path_text(tasks[task].node)),
+        Cow::Owned(text) => text.into(),
     }
 }
 

@@ -1,12 +1,11 @@
 //! What a task wrote, in memory.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use crate::checkpoint::{CheckpointError, Codec, TaskRecord, WriteRecord};
+use super::save::Scribe;
+use crate::checkpoint::{CheckpointError, Codec, Name, TaskRecord, WriteRecord};
 use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
@@ -167,7 +166,7 @@ impl<S: State> TaskWrites<S> {
     pub(crate) fn encode_puts(
         &mut self,
         plan: &Plan<S>,
-        codec: &Codec<S>,
+        scribe: &Scribe<S>,
     ) -> Result<Vec<WriteRecord>, CheckpointError> {
         if self.puts.is_empty() {
             return Ok(Vec::new());
@@ -175,7 +174,7 @@ impl<S: State> TaskWrites<S> {
         if self.encoded.len() != self.puts.len() {
             self.encoded.clear();
             for put in &self.puts {
-                let bytes = codec.write(&plan.schema, &put.write);
+                let bytes = scribe.codec.write(&plan.schema, &put.write);
                 self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
@@ -183,7 +182,7 @@ impl<S: State> TaskWrites<S> {
         for (put, bytes) in self.puts.iter().zip(&self.encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
-                let channel = plan.field_names[field].clone();
+                let channel = scribe.labels.name(plan.channel_of_field(field));
                 writes.push(WriteRecord { channel, value: bytes.clone(), overwrite: put.overwrite });
             }
         }
@@ -191,8 +190,8 @@ impl<S: State> TaskWrites<S> {
     }
 
     /// Makes the records of the puts, before the puts are merged ahead.
-    pub(crate) fn encode(&mut self, plan: &Plan<S>, codec: &Codec<S>) -> Result<(), CheckpointError> {
-        let merged = self.encode_puts(plan, codec)?;
+    pub(crate) fn encode(&mut self, plan: &Plan<S>, scribe: &Scribe<S>) -> Result<(), CheckpointError> {
+        let merged = self.encode_puts(plan, scribe)?;
         self.rest_mut().merged = merged;
         Ok(())
     }
@@ -201,15 +200,15 @@ impl<S: State> TaskWrites<S> {
     pub(crate) fn record(
         &mut self,
         plan: &Plan<S>,
-        codec: &Codec<S>,
+        scribe: &Scribe<S>,
         task: TaskId,
-        path: Arc<str>,
+        path: Name,
     ) -> Result<TaskRecord, CheckpointError> {
         let puts = match self.rest() {
             Some(rest) if !rest.merged.is_empty() => rest.merged.clone(),
-            _ => self.encode_puts(plan, codec)?,
+            _ => self.encode_puts(plan, scribe)?,
         };
-        self.record_with(puts, plan, task, path)
+        self.record_with(puts, plan, scribe, task, path)
     }
 
     /// The same from records of the puts that were made before.
@@ -217,11 +216,12 @@ impl<S: State> TaskWrites<S> {
         &self,
         mut writes: Vec<WriteRecord>,
         plan: &Plan<S>,
+        scribe: &Scribe<S>,
         task: TaskId,
-        path: Arc<str>,
+        path: Name,
     ) -> Result<TaskRecord, CheckpointError> {
         for (channel, member) in &self.signals {
-            let name = plan.control_names[*channel].clone();
+            let name = scribe.labels.name(*channel);
             let value = match &plan.control[*channel].kind {
                 ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
                     Bytes::copy_from_slice(members[*member].as_bytes())

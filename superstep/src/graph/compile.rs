@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::checkpoint::Codec;
+use crate::checkpoint::{Codec, Texts};
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
@@ -417,7 +417,6 @@ pub(crate) fn node_plan<S: State>(
         seen_at: 0,
         key: crate::id::name_key(name),
         triggers: Numbers::new(),
-        path: format!("~__pregel_pull, {name}").into(),
         trigger_names: Vec::new(),
         rank: 0,
         edges: Numbers::new(),
@@ -485,13 +484,14 @@ pub(crate) fn finish<S: State>(
     let deferred =
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
     let lasting = |c: usize| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
+    let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
+    let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
+    let texts: Vec<Box<str>> = channels.chain(paths).map(Into::into).collect();
     let mut plan = Plan {
         lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
-        shape: bytes::Bytes::new(),
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
-        field_names: fields.iter().map(|f| f.name().into()).collect(),
-        control_names: control.iter().map(|c| c.name.as_str().into()).collect(),
+        texts: Arc::new(Texts { texts, shape: bytes::Bytes::new() }),
         seen_len,
         triggered,
         transient: of_kind(&FieldKind::is_transient),
@@ -511,6 +511,9 @@ pub(crate) fn finish<S: State>(
         names,
         control,
     };
-    plan.shape = crate::engine::shape(&plan);
+    let shape = crate::engine::shape(&plan);
+    if let Some(texts) = Arc::get_mut(&mut plan.texts) {
+        texts.shape = shape;
+    }
     plan
 }

@@ -105,7 +105,9 @@ impl<S: State> CompiledStateGraph<S> {
         let saver = match (&self.persistence, &task.run.checkpointer, &task.run.thread, self.codec) {
             (Persistence::Never, ..) => None,
             (_, Some(checkpointer), Some(thread), Some(codec)) => {
-                Some(Saver::new(checkpointer.clone(), codec, thread.clone(), namespace.clone(), task.run.durability))
+                let texts = &self.plan.texts;
+                let (thread, namespace) = (thread.clone(), namespace.clone());
+                Some(Saver::new(checkpointer.clone(), codec, thread, namespace, task.run.durability, texts))
             }
             _ => None,
         };

@@ -1,0 +1,156 @@
+//! The names in records: texts of the graph that a run shares with all it saves.
+//!
+//! A name counts its owners once for each run, not once for each graph: runs on other cores
+//! do not fight over the count.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// A name in a record: of a field, a trigger or a place in the order of writes. It reads as text.
+///
+/// ```
+/// use superstep::Name;
+/// let name = Name::from("messages");
+/// assert_eq!(&*name, "messages");
+/// assert_eq!(name.to_uppercase(), "MESSAGES");
+/// ```
+#[derive(Clone)]
+pub struct Name(Text);
+
+#[derive(Clone)]
+enum Text {
+    Own(Arc<str>),
+    Of(Arc<Labels>, u32),
+}
+
+/// The texts of a frozen graph.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    pub(crate) texts: Vec<Box<str>>,
+    /// The names that the numbers in a checkpoint's control part stand for, encoded.
+    pub(crate) shape: Bytes,
+}
+
+/// The texts of a graph as one run knows them.
+#[derive(Debug)]
+pub(crate) struct Labels(Arc<Texts>);
+
+impl Labels {
+    pub(crate) fn new(texts: Arc<Texts>) -> Arc<Self> {
+        Arc::new(Self(texts))
+    }
+
+    pub(crate) fn name(self: &Arc<Self>, place: usize) -> Name {
+        Name(Text::Of(self.clone(), place as u32))
+    }
+
+    pub(crate) fn shape(self: &Arc<Self>) -> Shape {
+        Shape(Names::Of(self.clone()))
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+    fn deref(&self) -> &str {
+        match &self.0 {
+            Text::Own(text) => text,
+            Text::Of(labels, place) => &labels.0.texts[*place as usize],
+        }
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self(Text::Own(text.into()))
+    }
+}
+
+impl From<String> for Name {
+    fn from(text: String) -> Self {
+        Self(Text::Own(text.into()))
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Text::Of(own, at), Text::Of(others, place)) if Arc::ptr_eq(own, others) => at == place,
+            _ => **self == **other,
+        }
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// The names that the numbers in the control part of a checkpoint stand for; the same bytes for all
+/// checkpoints of a graph.
+///
+/// ```
+/// use superstep::Shape;
+/// let shape = Shape::from(bytes::Bytes::from_static(b"as it was saved"));
+/// assert_eq!(&*shape, b"as it was saved");
+/// ```
+#[derive(Clone)]
+pub struct Shape(Names);
+
+#[derive(Clone)]
+enum Names {
+    Own(Bytes),
+    Of(Arc<Labels>),
+}
+
+impl Deref for Shape {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Names::Own(bytes) => bytes,
+            Names::Of(labels) => &labels.0.shape,
+        }
+    }
+}
+
+impl From<Bytes> for Shape {
+    fn from(bytes: Bytes) -> Self {
+        Self(Names::Own(bytes))
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shape({} bytes)", self.len())
+    }
+}
