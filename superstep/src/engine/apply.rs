@@ -3,11 +3,14 @@
 //! Writes are applied in task-path order, never in arrival order, so a replay gives the same
 //! checkpoint. All channels that change in a step get one version.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::attempt::panic_text;
 use super::live::{Live, Start};
 use super::save::Journal;
 use super::writes::TaskWrites;
@@ -41,12 +44,23 @@ pub(crate) fn apply<S: State>(
     batch: SmallVec<[Applied<S>; 1]>,
     early: Option<Vec<usize>>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
+    guarded(plan, |merging| apply_all(plan, live, start, batch, early, merging))
+}
+
+fn apply_all<S: State>(
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    start: Option<Start<S>>,
+    batch: SmallVec<[Applied<S>; 1]>,
+    early: Option<Vec<usize>>,
+    merging: &Merging,
+) -> Result<Vec<usize>, InvalidUpdate> {
     let ends = batch.iter().any(|a| a.ends_step);
     let version = live.max_version + 1;
     if early.as_ref().is_some_and(|e| !e.is_empty()) {
         live.max_version = version;
     }
-    let mut step = Step { version, updated: early.unwrap_or_default(), plan, live, ends };
+    let mut step = Step { version, updated: early.unwrap_or_default(), plan, live, ends, merging };
     step.note_seen(&batch);
     step.consume(&batch);
     step.write(start, batch)?;
@@ -57,6 +71,22 @@ pub(crate) fn apply<S: State>(
         }
     }
     Ok(step.updated)
+}
+
+/// The field whose rule is at work.
+type Merging = Cell<Option<usize>>;
+
+/// Runs rules of fields. A panic of a rule is a refusal: the run fails and its process lives on.
+pub(crate) fn guarded<S: State, T>(
+    plan: &Plan<S>,
+    merge: impl FnOnce(&Merging) -> Result<T, InvalidUpdate>,
+) -> Result<T, InvalidUpdate> {
+    let merging = Merging::default();
+    // Nobody looks at a state that was left half merged: the run ends without saving it.
+    catch_unwind(AssertUnwindSafe(|| merge(&merging))).unwrap_or_else(|panic| {
+        let field = merging.get().map_or("", |field| plan.fields()[field].name());
+        Err(InvalidUpdate::panicked(field, &panic_text(&*panic)))
+    })
 }
 
 /// Writes with their fields and, if they were saved, their bytes.
@@ -106,6 +136,7 @@ struct Step<'a, S: State> {
     version: u64,
     updated: Vec<usize>,
     ends: bool,
+    merging: &'a Merging,
 }
 
 impl<S: State> Step<'_, S> {
@@ -151,6 +182,7 @@ impl<S: State> Step<'_, S> {
                     Some(_) => false,
                     None => {
                         let field = channel - self.plan.control.len();
+                        self.merging.set(Some(field));
                         let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
                         self.note_presence(field, change);
                         change.happened()
@@ -252,6 +284,7 @@ impl<S: State> Step<'_, S> {
             };
             // Nothing is copied here unless someone else still holds the state.
             let state = Arc::make_mut(&mut self.live.state);
+            self.merging.set(Some(field));
             let change = state.update(&self.plan.schema, field, &mut one_field, scratch)?;
             drop(one_field);
             if change.happened() {
@@ -292,6 +325,7 @@ impl<S: State> Step<'_, S> {
         for field in &self.plan.custom {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
+                self.merging.set(Some(*field));
                 let change = Arc::make_mut(&mut self.live.state).update(
                     &self.plan.schema,
                     *field,
@@ -327,6 +361,7 @@ impl<S: State> Step<'_, S> {
             }
         }
         for field in &self.plan.custom {
+            self.merging.set(Some(*field));
             let change = Arc::make_mut(&mut self.live.state).finish(&self.plan.schema, *field);
             self.note_presence(*field, change);
             if change.happened() {
@@ -370,10 +405,14 @@ pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::W
     let mut fields: SmallVec<[usize; 4]> = puts.iter().filter_map(field_of).collect();
     fields.sort_unstable();
     fields.dedup();
-    for field in &fields {
-        let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
-        state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
-    }
+    guarded(plan, |merging| {
+        for field in &fields {
+            let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
+            merging.set(Some(*field));
+            state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
+        }
+        Ok(())
+    })?;
     for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
         state.reset(&plan.schema, *field);
     }
@@ -387,7 +426,6 @@ pub(crate) fn put_early<S: State>(
     live: &mut Live<S>,
     writes: &mut TaskWrites<S>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
-    let mut step = Step { version: live.max_version + 1, updated: Vec::new(), plan, live, ends: false };
     let mut puts = Puts::<S>::new();
     let mut encoded = writes.rest().map(|r| r.encoded.clone()).unwrap_or_default().into_iter();
     for put in std::mem::take(&mut writes.puts) {
@@ -396,9 +434,11 @@ pub(crate) fn put_early<S: State>(
             puts.push((field, put, bytes));
         }
     }
-    let before = step.live.max_version;
-    let result = step.put(puts);
-    let updated = std::mem::take(&mut step.updated);
+    let before = live.max_version;
+    let updated = guarded(plan, |merging| {
+        let mut step = Step { version: before + 1, updated: Vec::new(), plan, live, ends: false, merging };
+        step.put(puts).map(|()| step.updated)
+    });
     live.max_version = before;
-    result.map(|()| updated)
+    updated
 }

@@ -192,7 +192,7 @@ impl<S: State> Run<S> {
                     Err(error) => End::Failed(error),
                 }
             }
-            Err(error) => End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+            Err(error) => End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
         })
     }
 
@@ -200,7 +200,7 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
-            Err(error) => return End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+            Err(error) => return End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
         };
         match plan.follow_branches(node, state, writes, self.step, self.stop).await {
             Ok(()) => End::Done,

@@ -18,7 +18,7 @@ use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, ListQuery, Source, TaskRecord};
 use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext, lock};
-use crate::error::{Error, ErrorKind, TaskError};
+use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, interrupt_id};
 use crate::node::{Answers, Command, Goto, Interrupt, NodeError, ParentCommand};
@@ -52,6 +52,8 @@ pub(crate) enum RunInput<S: State> {
     Writes(SmallVec<[Put<S::Write>; 1]>),
     Value(Value),
     Unencodable(String),
+    /// Something that is no update.
+    Refused(InvalidUpdate),
     Command(Command<S>),
 }
 
@@ -377,6 +379,7 @@ impl<S: State> Run<S> {
             RunInput::Nothing => {}
             RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
             RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
+            RunInput::Refused(refused) => return Err(refused.into()),
             RunInput::Unencodable(why) => return Err(Error::invalid(format!("the input cannot be encoded: {why}"))),
         }
         self.apply_null_writes(carried)?;
@@ -436,7 +439,7 @@ impl<S: State> Run<S> {
         if command.parent.is_some() {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
         }
-        let mut writes = TaskWrites::of_puts(command.update.puts);
+        let mut writes = TaskWrites::of_puts(command.update.into_puts()?);
         for put in &mut writes.puts {
             S::prepare(&self.plan.schema, &mut put.write);
         }
@@ -746,11 +749,12 @@ impl<S: State> Run<S> {
         // The list of the step before is used again.
         let early = self.early.take().or_else(|| self.live.updated.take().map(cleared));
         if let [task] = self.tasks.as_mut_slice() {
-            let woken = (task.path == TaskPath::Pull).then_some(task.node);
+            let node = task.node;
+            let woken = (task.path == TaskPath::Pull).then_some(node);
             let batch =
                 SmallVec::from_iter([Applied { woken, ends_step: true, writes: std::mem::take(&mut task.writes) }]);
             self.tasks.clear();
-            return Ok(apply(&self.plan, &mut self.live, None, batch, early)?);
+            return apply(&self.plan, &mut self.live, None, batch, early).map_err(|e| self.torn(e, vec![node]));
         }
         let mut tasks = std::mem::take(&mut self.tasks);
         if tasks.len() > 1 {
@@ -773,7 +777,19 @@ impl<S: State> Run<S> {
             ends_step: true,
             writes: t.writes,
         };
-        Ok(apply(&self.plan, &mut self.live, None, tasks.into_iter().map(applied).collect(), early)?)
+        let nodes = tasks.iter().map(|t| t.node).collect();
+        let batch = tasks.into_iter().map(applied).collect();
+        apply(&self.plan, &mut self.live, None, batch, early).map_err(|e| self.torn(e, nodes))
+    }
+
+    /// Writes of these nodes could not be merged. The state is neither the old nor the new one: it is never saved.
+    fn torn(&mut self, error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
+        self.checkpoint = self.saved;
+        self.pending.clear();
+        nodes.sort_unstable_by_key(|n| self.plan.nodes[*n].rank);
+        nodes.dedup();
+        let names: Vec<&str> = nodes.iter().map(|n| &*self.plan.nodes[*n].name).collect();
+        error.in_writes_of(&names)
     }
 
     // ---- checkpoints ----

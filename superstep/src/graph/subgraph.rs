@@ -209,7 +209,7 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }
-        TaskInput::Sent(payload) => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
+        TaskInput::Sent(payload) => S::from_payload(payload).map(IntoInput::into_input).ok_or_else(|| {
             let node = &call.plan.nodes[call.node].name;
             format!("the graph in node `{node}` cannot run on what it was sent; send to a node that calls it with `cx.invoke`")
                 .into()
@@ -293,7 +293,7 @@ where
         let inner = graph.clone();
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
-                TaskInput::State(state) => Ok(input(state).into_update().puts),
+                TaskInput::State(state) => input(state).into_update().into_puts().map_err(Error::from),
                 TaskInput::Sent(_) => Err(Error::new(
                     ErrorKind::Invalid,
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
@@ -304,7 +304,7 @@ where
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
                     Inside::Done(mut run) => {
                         let (state, _) = run.finish();
-                        Ok(Outcome { puts: output(&state).into_update().puts, ..Outcome::none() })
+                        crate::node::update_outcome(output(&state))
                     }
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }

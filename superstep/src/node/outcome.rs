@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Command, Goto, Next, ParentCommand, Send};
-use crate::error::{BoxError, InvalidUpdate};
+use crate::error::BoxError;
 use crate::state::{IntoUpdate, JsonState, Message, Put, State, Update};
 use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 
@@ -26,14 +26,14 @@ impl<S: State> Outcome<S> {
         Self { puts: SmallVec::new(), goto: SmallVec::new(), next: None, parent: None }
     }
 
-    fn update(update: Update<S>) -> Self {
-        Self { puts: update.puts, ..Self::none() }
+    fn update(update: Update<S>) -> OutcomeResult<S> {
+        Ok(Self { puts: update.into_puts()?, ..Self::none() })
     }
 }
 
 /// An update as a node's result. Derived code calls it.
 pub fn update_outcome<S: State>(update: impl IntoUpdate<S>) -> OutcomeResult<S> {
-    Ok(Outcome::update(update.into_update()))
+    Outcome::update(update.into_update())
 }
 
 /// What a node over `S` may return.
@@ -71,7 +71,7 @@ impl<S: State> IntoOutcome<S> for () {
 
 impl<S: State> IntoOutcome<S> for Update<S> {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome::update(self))
+        Outcome::update(self)
     }
 }
 
@@ -86,7 +86,7 @@ impl<S: State> IntoOutcome<S> for Command<S> {
         if self.resume.is_some() {
             return Err("a node cannot answer questions; `resume` belongs to the caller of a run".into());
         }
-        Ok(Outcome { puts: self.update.puts, goto: self.goto, next: None, parent: self.parent })
+        Ok(Outcome { puts: self.update.into_puts()?, goto: self.goto, next: None, parent: self.parent })
     }
 }
 
@@ -130,7 +130,7 @@ impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
 
 impl<S: State> IntoOutcome<S> for Vec<Update<S>> {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome { puts: self.into_iter().flat_map(|u| u.puts).collect(), ..Outcome::none() })
+        Outcome::update(self.into_iter().fold(Update::new(), Update::and))
     }
 }
 
@@ -227,9 +227,6 @@ where
 /// An object is an update, null is none; anything else does not fit.
 impl IntoOutcome<JsonState> for serde_json::Value {
     fn into_outcome(self) -> OutcomeResult<JsonState> {
-        match self {
-            serde_json::Value::Object(_) | serde_json::Value::Null => update_outcome(self),
-            other => Err(Box::new(InvalidUpdate::new("", format!("expected an object, got {other}")))),
-        }
+        update_outcome(self)
     }
 }

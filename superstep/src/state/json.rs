@@ -323,11 +323,12 @@ fn decode_present(bytes: &[u8]) -> Result<Option<Value>, CodecError> {
 }
 
 impl IntoUpdate<JsonState> for Value {
-    /// An object writes its keys; anything else writes nothing.
+    /// An object writes its keys, null writes nothing; anything else is refused when it is used.
     fn into_update(self) -> Update<JsonState> {
         match self {
-            Value::Object(map) => Update { puts: map.into_iter().map(|(k, v)| put_of(k, v)).collect() },
-            _ => Update::new(),
+            Value::Object(map) => Update::from_puts(map.into_iter().map(|(k, v)| put_of(k, v)).collect()),
+            Value::Null => Update::new(),
+            other => Update::refused(format!("expected an object, got {other}")),
         }
     }
 }

@@ -337,7 +337,7 @@ pub struct NodeUpdate<S: State> {
 impl<S: State> NodeUpdate<S> {
     /// The writes as an update.
     pub fn update(&self) -> crate::Update<S> {
-        crate::Update { puts: self.writes.puts.iter().cloned().collect() }
+        crate::Update::from_puts(self.writes.puts.iter().cloned().collect())
     }
 
     /// What a function of a workflow returned.

@@ -15,6 +15,7 @@ mod graph_settings;
 mod parallel_saves;
 mod questions;
 mod recovery;
+mod reducer_panics;
 mod retry;
 mod run_options;
 mod store;
