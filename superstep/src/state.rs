@@ -122,6 +122,11 @@ pub trait State: Clone + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The same messages as JSON, in the same order, if they hold more than a [`Message`] can: a name, content in parts.
+    fn whole_messages(_write: &Self::Write) -> Vec<serde_json::Value> {
+        Vec::new()
+    }
+
     /// An update from something that was sent to a graph over this state.
     #[doc(hidden)]
     fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {

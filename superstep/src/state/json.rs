@@ -280,8 +280,11 @@ impl State for JsonState {
     }
 
     fn messages(write: &JsonWrite) -> Vec<Message> {
-        let listed = write.value.as_array().map_or(std::slice::from_ref(&write.value), Vec::as_slice);
-        listed.iter().filter(|v| is_message(v)).filter_map(|v| message_from_json(v).ok()).collect()
+        messages_in(&write.value).map(message_from_json).collect()
+    }
+
+    fn whole_messages(write: &JsonWrite) -> Vec<Value> {
+        messages_in(&write.value).cloned().collect()
     }
 
     fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
@@ -292,9 +295,8 @@ impl State for JsonState {
     }
 
     fn message_ids(&self) -> Vec<String> {
-        let values = self.channels.iter().filter_map(|c| c.get());
-        let listed = values.flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
-        listed.filter(|v| is_message(v)).filter_map(|v| v.id().map(str::to_owned)).collect()
+        let messages = self.channels.iter().filter_map(|c| c.get()).flat_map(messages_in);
+        messages.filter_map(|v| v.id().map(str::to_owned)).collect()
     }
 }
 
@@ -512,6 +514,12 @@ fn merge_json_messages(current: &mut Value, update: Value) -> Result<(), String>
     merge_messages("messages", list, update, &mut MessageIndex::default()).map_err(|e| e.why)
 }
 
+/// The messages that a value is or lists.
+fn messages_in(value: &Value) -> impl Iterator<Item = &Value> {
+    let listed = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    listed.iter().filter(|v| is_message(v))
+}
+
 /// Whether a value is a message in its normal form, as opposed to a `{role, content}` pair.
 fn is_message(value: &Value) -> bool {
     let kind = value.get("type").and_then(Value::as_str);
@@ -540,20 +548,25 @@ pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
     Ok(Value::Object(map))
 }
 
-/// A JSON message as a [`Message`].
-fn message_from_json(value: &Value) -> Result<Message, String> {
+/// A JSON message as a [`Message`]; of content in parts, the texts.
+fn message_from_json(value: &Value) -> Message {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let message = match value.get("type").and_then(Value::as_str) {
-        Some("human") => Message::user(text("content")),
-        Some("system") => Message::system(text("content")),
-        Some("tool") => Message::tool_result(text("tool_call_id"), text("content")),
-        Some("ai") => match calls_from_json(value.get("tool_calls")) {
-            calls if calls.is_empty() => Message::assistant(text("content")),
-            calls => super::MessageKind::AssistantCalls { text: text("content"), calls }.into(),
-        },
-        other => return Err(format!("{other:?} is not a kind of message")),
+    let content = match value.get("content") {
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str())).collect()
+        }
+        _ => text("content"),
     };
-    Ok(Message { id: value.id().map(str::to_owned), ..message })
+    let message = match value.get("type").and_then(Value::as_str) {
+        Some("human") => Message::user(content),
+        Some("system") => Message::system(content),
+        Some("tool") => Message::tool_result(text("tool_call_id"), content),
+        _ => match calls_from_json(value.get("tool_calls")) {
+            calls if calls.is_empty() => Message::assistant(content),
+            calls => super::MessageKind::AssistantCalls { text: content, calls }.into(),
+        },
+    };
+    Message { id: value.id().map(str::to_owned), ..message }
 }
 
 fn calls_from_json(calls: Option<&Value>) -> Vec<super::ToolCall> {
