@@ -73,7 +73,7 @@ pub enum BuildError {
     #[error("the graph has no entry; add `add_edge(START, \"..\")` or `set_entry_point(\"..\")`")]
     NoEntryPoint,
     /// Two conditional edges of one node have the same name.
-    #[error("node `{node}` has two conditional edges named `{name}`; name one with `add_named_conditional_edges`")]
+    #[error("node `{node}` has two conditional edges named `{name}`; give one another `NamedPath`")]
     DuplicateBranch {
         /// The source of the branches.
         node: String,

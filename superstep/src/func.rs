@@ -292,7 +292,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
     }
 
     /// Makes it ready to run.
-    pub fn compile(self) -> Workflows<I> {
+    pub fn compile(self) -> CompiledEntrypoint<I> {
         let run = self.run;
         let boxed: BoxedNode<Returned> = BoxedNode {
             run: Arc::new(move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
@@ -328,11 +328,11 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);
-        Workflows { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
+        CompiledEntrypoint { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
     }
 }
 
-/// A workflow made of functions, ready to run.
+/// An [`Entrypoint`] that is ready to run.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -342,18 +342,18 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Workflows<I> {
+pub struct CompiledEntrypoint<I> {
     graph: CompiledStateGraph<Returned>,
     input: PhantomData<fn(I)>,
 }
 
-impl<I> Clone for Workflows<I> {
+impl<I> Clone for CompiledEntrypoint<I> {
     fn clone(&self) -> Self {
         Self { graph: self.graph.clone(), input: PhantomData }
     }
 }
 
-impl<I> Workflows<I> {
+impl<I> CompiledEntrypoint<I> {
     /// Runs it on an input; await the result.
     pub fn invoke(&self, input: impl Serialize) -> Invoke<Returned> {
         self.graph.invoke_raw(input_of(input))

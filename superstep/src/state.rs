@@ -17,7 +17,7 @@ use crate::error::InvalidUpdate;
 
 pub use field::Field;
 pub(crate) use json::json_object;
-pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
+pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
 pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};

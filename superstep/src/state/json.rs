@@ -526,8 +526,21 @@ fn is_message(value: &Value) -> bool {
     matches!(kind, Some("human" | "ai" | "system" | "tool")) && value.get("content").is_some()
 }
 
-/// Brings `{role, content}` into the normal form `{type, content}`.
-pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
+/// A chat message in the form that dynamic states hold: `{type, content, ..}`, from a text or from `{role, content, ..}`.
+///
+/// ```
+/// use serde_json::json;
+/// use superstep::normal_message;
+///
+/// let message = normal_message(json!({ "role": "assistant", "content": "hi", "name": "Ada" }))?;
+/// assert_eq!(message, json!({ "type": "ai", "content": "hi", "name": "Ada" }));
+/// assert_eq!(normal_message(json!("hi"))?, json!({ "type": "human", "content": "hi" }));
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// If it is neither a text nor an object with a known role.
+pub fn normal_message(value: Value) -> Result<Value, String> {
     let mut map = match value {
         Value::Object(map) => map,
         Value::String(text) => return Ok(json!({ "type": "human", "content": text })),
@@ -545,6 +558,12 @@ pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
         other => return Err(format!("a message needs a `role`, not {other:?}")),
     };
     map.insert("type".to_owned(), json!(kind));
+    map.entry("content").or_insert_with(|| json!(""));
+    for call in map.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Value::Object(call) = call {
+            call.insert("type".to_owned(), json!("tool_call"));
+        }
+    }
     Ok(Value::Object(map))
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use superstep::{
-    CachePolicy, Diagnostic, END, JsonState, LastValue, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph,
-    Topic,
+    CachePolicy, Diagnostic, END, JsonState, LastValue, NamedPath, NodeDefaults, NodeOptions, RetryPolicy, START,
+    StateGraph, Topic,
 };
 
 use crate::support::{Notes, a_b_c, says};
@@ -92,16 +92,9 @@ fn a_graph_must_have_an_entry() {
 
 #[test]
 fn named_branches_of_a_node_must_differ() {
-    let graph = n().add_named_conditional_edges("way", "plan", |_: &Notes| END, None).add_named_conditional_edges(
-        "way",
-        "plan",
-        |_: &Notes| END,
-        None,
-    );
-    check(
-        graph,
-        expect!["node `plan` has two conditional edges named `way`; name one with `add_named_conditional_edges`"],
-    );
+    let way = || NamedPath::new("way", |_: &Notes| END);
+    let graph = n().add_conditional_edges("plan", way()).add_conditional_edges_with_map("plan", way(), [(END, END)]);
+    check(graph, expect!["node `plan` has two conditional edges named `way`; give one another `NamedPath`"]);
 }
 
 #[test]
