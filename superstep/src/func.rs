@@ -309,6 +309,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
                 })
             }),
             subgraph: None,
+            steers: false,
         };
         let mut options = NodeOptions::new();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);

@@ -66,11 +66,13 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
+    /// Whether what it returns may say where to go.
+    pub(crate) steers: bool,
 }
 
 impl<S: State> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
-        Self { run: self.run.clone(), subgraph: self.subgraph.clone() }
+        Self { run: self.run.clone(), subgraph: self.subgraph.clone(), steers: self.steers }
     }
 }
 

@@ -284,7 +284,7 @@ fn check_limits(
 
 /// The node that writes a run's input.
 fn start_node<S: State>() -> BoxedNode<S> {
-    BoxedNode { run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })), subgraph: None }
+    BoxedNode { run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })), subgraph: None, steers: false }
 }
 
 fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {

@@ -75,6 +75,11 @@ impl<S: State> CompiledStateGraph<S> {
         }
     }
 
+    /// Whether a node of it may command the graph around it.
+    fn steers(&self) -> bool {
+        self.plan.nodes.iter().any(|node| node.run.steers)
+    }
+
     /// The graph as others see it; one that saves nothing has nothing to show.
     fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
         match self.persistence {
@@ -194,7 +199,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
+        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph() }
     }
 }
 
@@ -310,6 +315,6 @@ where
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph() }
+        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph() }
     }
 }

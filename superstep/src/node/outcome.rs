@@ -61,6 +61,12 @@ pub trait IntoOutcome<S: State> {
     /// # Errors
     /// If the node failed.
     fn into_outcome(self) -> OutcomeResult<S>;
+
+    /// Whether it may say where to go; for diagnostics.
+    #[doc(hidden)]
+    fn steers() -> bool {
+        false
+    }
 }
 
 impl<S: State> IntoOutcome<S> for () {
@@ -79,6 +85,10 @@ impl<S: State> IntoOutcome<S> for Outcome<S> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(self)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Command<S> {
@@ -88,11 +98,19 @@ impl<S: State> IntoOutcome<S> for Command<S> {
         }
         Ok(Outcome { puts: self.update.into_puts()?, goto: self.goto, next: None, parent: self.parent })
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>, E: Into<BoxError>> IntoOutcome<S> for Result<T, E> {
     fn into_outcome(self) -> OutcomeResult<S> {
         self.map_err(Into::into)?.into_outcome()
+    }
+
+    fn steers() -> bool {
+        T::steers()
     }
 }
 
@@ -100,17 +118,29 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
     fn into_outcome(self) -> OutcomeResult<S> {
         self.map_or_else(|| Ok(Outcome::none()), IntoOutcome::into_outcome)
     }
+
+    fn steers() -> bool {
+        T::steers()
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Send {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { goto: SmallVec::from_iter([Goto::Send(self)]), ..Outcome::none() })
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Vec<Send> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { goto: self.into_iter().map(Goto::Send).collect(), ..Outcome::none() })
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -126,6 +156,10 @@ impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
         }
         Ok(all)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Vec<Update<S>> {
@@ -139,11 +173,19 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, &'static str) {
     fn into_outcome(self) -> OutcomeResult<S> {
         (self.0, Goto::from(self.1)).into_outcome()
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
     fn into_outcome(self) -> OutcomeResult<S> {
         (self.0, Goto::from(self.1)).into_outcome()
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -153,6 +195,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
         outcome.goto.push(self.1);
         Ok(outcome)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
@@ -160,6 +206,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
         let mut outcome = self.0.into_outcome()?;
         outcome.goto.extend(self.1.into_iter().map(Goto::Send));
         Ok(outcome)
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -170,11 +220,19 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
         outcome.next = Some(self.1);
         Ok(outcome)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Next {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { next: Some(self), ..Outcome::none() })
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
