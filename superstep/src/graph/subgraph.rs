@@ -204,7 +204,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
 }
 
 /// The state that the parent's node sees, as an input.
-fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
+fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
     match call.input {
         TaskInput::State(state) => {
             let reads = call.plan.nodes[call.node].reads.as_deref();
@@ -214,11 +214,15 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }
-        TaskInput::Sent(payload) => S::from_payload(payload).map(IntoInput::into_input).ok_or_else(|| {
-            let node = &call.plan.nodes[call.node].name;
-            format!("the graph in node `{node}` cannot run on what it was sent; send to a node that calls it with `cx.invoke`")
-                .into()
-        }),
+        TaskInput::Sent(payload) => {
+            let update = S::from_payload(&call.plan.schema, payload).map_err(|why| {
+                let node = &call.plan.nodes[call.node].name;
+                format!(
+                    "the graph in node `{node}` cannot run on what it was sent: {why}; send some of its state's fields"
+                )
+            })?;
+            Ok(update.into_input())
+        }
     }
 }
 

@@ -287,13 +287,6 @@ impl State for JsonState {
         messages_in(&write.value).cloned().collect()
     }
 
-    fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
-        match payload.to_json() {
-            Ok(value @ Value::Object(_)) => Some(value.into_update()),
-            _ => None,
-        }
-    }
-
     fn message_ids(&self) -> Vec<String> {
         let messages = self.channels.iter().filter_map(|c| c.get()).flat_map(messages_in);
         messages.filter_map(|v| v.id().map(str::to_owned)).collect()
@@ -301,6 +294,10 @@ impl State for JsonState {
 }
 
 impl Persist for JsonState {
+    fn from_payload(_: &JsonFields, payload: &crate::Payload) -> Result<Update<Self>, CodecError> {
+        Ok(payload.to_json()?.into_update())
+    }
+
     fn encode_write(_: &JsonFields, write: &JsonWrite, out: &mut Vec<u8>) -> Result<(), CodecError> {
         super::encode_into(&write.value, out)
     }
