@@ -247,9 +247,9 @@ fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
     diagnosed(graph, expect!["no edge leads to node `lost`"]);
     diagnosed(
         a_b_c().add_node("sends", sends).add_node("lost", says("lost")),
-        expect![[r#"
+        expect![[r"
             no edge leads to node `sends`
-            no edge leads to node `lost`"#]],
+            no edge leads to node `lost`"]],
     );
 }
 
