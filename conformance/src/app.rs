@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use superstep::{
-    CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Persist, Returned, Streaming, Update, Workflows,
+    CompiledEntrypoint, CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Persist, Returned, Streaming, Update,
 };
 
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ impl Runnable for App {
     }
 }
 
-impl Runnable for Workflows<Value> {
+impl Runnable for CompiledEntrypoint<Value> {
     type State = Returned;
 
     fn build(world: &Arc<World>) -> Result<Self, Failure> {
@@ -68,15 +68,15 @@ impl Runnable for Workflows<Value> {
     }
 
     fn graph(&self) -> &CompiledStateGraph<Returned> {
-        Workflows::graph(self)
+        CompiledEntrypoint::graph(self)
     }
 
     fn invoke(&self, input: Value) -> Invoke<Returned> {
-        Workflows::invoke(self, input)
+        CompiledEntrypoint::invoke(self, input)
     }
 
     fn stream(&self, input: Value) -> Streaming<Returned> {
-        Workflows::stream(self, input)
+        CompiledEntrypoint::stream(self, input)
     }
 
     fn writes(values: Value) -> Update<Returned> {

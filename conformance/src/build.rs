@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use superstep::{
     AnyValue, BoxError, CachePolicy, CompilationError, Context, Goto, JsonFields, JsonInput, JsonReducer, JsonState,
-    NodeDefaults, NodeError, NodeOptions, RetryPolicy, StateGraph, TimeoutPolicy, Topic,
+    NamedPath, NodeDefaults, NodeError, NodeOptions, RetryPolicy, StateGraph, TimeoutPolicy, Topic,
 };
 
 use crate::expr::Env;
@@ -246,12 +246,14 @@ fn add_edges(graph: StateGraph<JsonState>, given: &Graph) -> StateGraph<JsonStat
 
 fn add_branch(graph: StateGraph<JsonState>, world: &Arc<World>, branch: &Branch, ix: usize) -> StateGraph<JsonState> {
     let name = branch.name.clone().unwrap_or_else(|| format!("path{ix}"));
-    let map = branch.map.as_ref().map(|table| match table {
-        RouteTable::Labels(labels) => labels.iter().map(|(label, to)| (label.to_owned(), node_name(to))).collect(),
-        RouteTable::Nodes(nodes) => nodes.iter().map(|n| (node_name(n), node_name(n))).collect(),
-    });
-    let path = path(world, &branch.program, &name);
-    graph.add_named_conditional_edges(name, node_name(&branch.from), path, map)
+    let (from, path) = (node_name(&branch.from), path(world, &branch.program, &name));
+    let path = NamedPath::new(name, path);
+    let map: Vec<(String, String)> = match &branch.map {
+        None => return graph.add_conditional_edges(from, path),
+        Some(RouteTable::Labels(labels)) => labels.iter().map(|(l, to)| (l.to_owned(), node_name(to))).collect(),
+        Some(RouteTable::Nodes(nodes)) => nodes.iter().map(|n| (node_name(n), node_name(n))).collect(),
+    };
+    graph.add_conditional_edges_with_map(from, path, map)
 }
 
 fn path(

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use superstep::Context;
+use superstep::{Context, normal_message};
 
 use crate::failure::WrongValue;
 use crate::world::World;
@@ -313,28 +313,6 @@ fn message_attribute(key: &str) -> Option<Value> {
     }
 }
 
-/// A message in its normal form, from a text or from a role and content.
 fn message(value: &Value) -> Evaluated {
-    let refused = || WrongValue::new("ValueError", format!("{value} is not a message"));
-    let mut map = match value {
-        Value::String(text) => return Ok(json!({ "type": "human", "content": text })),
-        Value::Object(map) => map.clone(),
-        _ => return Err(refused()),
-    };
-    let role = map.remove("role").or_else(|| map.remove("type"));
-    let kind = match role.as_ref().and_then(Value::as_str) {
-        Some("user" | "human") => "human",
-        Some("assistant" | "ai") => "ai",
-        Some("system" | "developer") => "system",
-        Some("tool") => "tool",
-        _ => return Err(refused()),
-    };
-    map.insert("type".to_owned(), json!(kind));
-    map.entry("content").or_insert_with(|| json!(""));
-    if let Some(Value::Array(calls)) = map.get_mut("tool_calls") {
-        for call in calls {
-            call["type"] = json!("tool_call");
-        }
-    }
-    Ok(Value::Object(map))
+    normal_message(value.clone()).map_err(|why| WrongValue::new("ValueError", why))
 }

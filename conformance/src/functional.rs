@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use superstep::{BoxError, Context, Entrypoint, Final, Task, Workflows};
+use superstep::{BoxError, CompiledEntrypoint, Context, Entrypoint, Final, Task};
 
 use crate::build;
 use crate::expr::Env;
@@ -13,7 +13,7 @@ use crate::scenario::{self, Functional, Program};
 use crate::world::World;
 
 /// The workflow that the script is about.
-pub(crate) fn workflow(world: &Arc<World>, functions: &Functional) -> Workflows<Value> {
+pub(crate) fn workflow(world: &Arc<World>, functions: &Functional) -> CompiledEntrypoint<Value> {
     for (name, given) in functions.tasks.iter() {
         world.add_task(name, task(world, name, given));
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledStateGraph, Durability, Filter, GoOn, Goto, Invoke,
-    JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source, State, StateSnapshot,
-    Store, Streaming, SubgraphState, Superstep, Thread, Update, Workflows,
+    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, Durability, Filter,
+    GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source,
+    State, StateSnapshot, Store, Streaming, SubgraphState, Superstep, Thread, Update,
 };
 
 use crate::app::{Runnable, update_of};
@@ -21,7 +21,11 @@ use crate::world::{App, World};
 /// Runs a scenario and gives its trace.
 pub(crate) async fn run(scenario: Scenario) -> Value {
     let world = World::new(scenario);
-    if world.scenario.functional.is_some() { play::<Workflows<Value>>(world).await } else { play::<App>(world).await }
+    if world.scenario.functional.is_some() {
+        play::<CompiledEntrypoint<Value>>(world).await
+    } else {
+        play::<App>(world).await
+    }
 }
 
 async fn play<R: Runnable>(world: Arc<World>) -> Value {

@@ -110,7 +110,8 @@ impl Renderer<'_> {
     fn data<S: Persist>(&self, data: &EventData<S>) -> Value {
         match data {
             EventData::Message(event) => {
-                json!({ "message": plain(&normal_form(&event.message)), "node": event.node, "step": event.step })
+                let message = event.whole.clone().unwrap_or_else(|| normal_form(&event.message));
+                json!({ "message": plain(&message), "node": event.node, "step": event.step })
             }
             EventData::TaskStart(task) => json!({ "start": task.name, "input": plain(&task.input()) }),
             EventData::TaskEnd(task) => json!({

@@ -73,7 +73,7 @@ pub enum BuildError {
     #[error("the graph has no entry; add `add_edge(START, \"..\")` or `set_entry_point(\"..\")`")]
     NoEntryPoint,
     /// Two conditional edges of one node have the same name.
-    #[error("node `{node}` has two conditional edges named `{name}`; name one with `add_named_conditional_edges`")]
+    #[error("node `{node}` has two conditional edges named `{name}`; give one another `NamedPath`")]
     DuplicateBranch {
         /// The source of the branches.
         node: String,
@@ -209,19 +209,34 @@ impl std::error::Error for CompilationError {}
 pub struct InvalidUpdate {
     pub(crate) field: String,
     pub(crate) why: String,
-    /// The reducer itself refused the value, as opposed to a rule of the field.
-    pub(crate) refused_by_reducer: bool,
+    /// The kind of error that it makes of a run.
+    pub(crate) kind: ErrorKind,
 }
 
 impl InvalidUpdate {
     /// A write to `field` that breaks the field's rule.
     pub fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { field: field.into(), why: why.into(), refused_by_reducer: false }
+        Self { field: field.into(), why: why.into(), kind: ErrorKind::InvalidUpdate }
     }
 
     /// A value that the field's reducer cannot merge.
     pub fn refused(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { field: field.into(), why: why.into(), refused_by_reducer: true }
+        Self { field: field.into(), why: why.into(), kind: ErrorKind::Invalid }
+    }
+
+    /// The field's rule panicked.
+    pub(crate) fn panicked(field: &str, panic: &str) -> Self {
+        Self { field: field.to_owned(), why: format!("its reducer panicked: {panic}"), kind: ErrorKind::Panic }
+    }
+
+    /// The same as a run's error, which says whose writes were merged.
+    pub(crate) fn in_writes_of(self, nodes: &[&str]) -> Error {
+        let listed = nodes.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let error = Error::new(self.kind, format!("{self} (in what {listed} wrote)"));
+        match nodes {
+            [only] => error.at(only),
+            _ => error,
+        }
     }
 
     /// The field that was written.
@@ -232,7 +247,10 @@ impl InvalidUpdate {
 
 impl fmt::Display for InvalidUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "field `{}`: {}", self.field, self.why)
+        if !self.field.is_empty() {
+            write!(f, "field `{}`: ", self.field)?;
+        }
+        f.write_str(&self.why)
     }
 }
 
@@ -286,7 +304,7 @@ pub enum ErrorKind {
     Timeout,
     /// A node returned an error.
     Node,
-    /// A node panicked.
+    /// A node panicked, or the reducer of a field.
     Panic,
     /// A call that cannot be served: unknown names, missing thread, a limit of zero.
     Invalid,
@@ -421,8 +439,7 @@ impl std::error::Error for Error {
 
 impl From<InvalidUpdate> for Error {
     fn from(error: InvalidUpdate) -> Self {
-        let kind = if error.refused_by_reducer { ErrorKind::Invalid } else { ErrorKind::InvalidUpdate };
-        Error::new(kind, error.to_string())
+        Error::new(error.kind, error.to_string())
     }
 }
 

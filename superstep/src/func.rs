@@ -294,7 +294,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
     }
 
     /// Makes it ready to run.
-    pub fn compile(self) -> Workflows<I> {
+    pub fn compile(self) -> CompiledEntrypoint<I> {
         let run = self.run;
         let timeout = self.timeout.map(TimeoutPolicy::from);
         let mistake = mistakes(timeout.as_ref(), &self.retry).next();
@@ -319,6 +319,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
             }),
             subgraph: None,
             needs_present: false,
+            steers: false,
         };
         let mut options = NodeOptions::new();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
@@ -338,11 +339,11 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);
-        Workflows { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
+        CompiledEntrypoint { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
     }
 }
 
-/// A workflow made of functions, ready to run.
+/// An [`Entrypoint`] that is ready to run.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -352,18 +353,18 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Workflows<I> {
+pub struct CompiledEntrypoint<I> {
     graph: CompiledStateGraph<Returned>,
     input: PhantomData<fn(I)>,
 }
 
-impl<I> Clone for Workflows<I> {
+impl<I> Clone for CompiledEntrypoint<I> {
     fn clone(&self) -> Self {
         Self { graph: self.graph.clone(), input: PhantomData }
     }
 }
 
-impl<I> Workflows<I> {
+impl<I> CompiledEntrypoint<I> {
     /// Runs it on an input; await the result.
     pub fn invoke(&self, input: impl Serialize) -> Invoke<Returned> {
         self.graph.invoke_raw(input_of(input))

@@ -15,6 +15,6 @@ pub(crate) use compile::{finish as finish_plan, node_plan};
 pub use diagnose::Diagnostic;
 pub(crate) use path::Path;
 pub(crate) use path::PathFn;
-pub use path::{IntoPath, IntoRoutes, RouteMap, Routes};
+pub use path::{IntoPath, IntoRoutes, NamedPath, RouteMap, Routes};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
 pub use subgraph::{MappedGraph, Subgraph};

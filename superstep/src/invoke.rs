@@ -67,7 +67,7 @@ pub struct CommandMarker;
 impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
     #[allow(private_interfaces)]
     fn into_input(self) -> RunInput<S> {
-        RunInput::Writes(self.into_update().puts)
+        self.into_update().into_puts().map_or_else(RunInput::Refused, RunInput::Writes)
     }
 }
 

@@ -81,10 +81,10 @@ pub use context::{Context, RunControl};
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
 pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
-pub use func::{Calling, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn, Workflows};
+pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NodeBuilder, Pregel,
-    PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NamedPath,
+    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
@@ -104,7 +104,7 @@ pub use state::{
     JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry, MaxReducer, MergeStrategy,
     Message, MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer,
     ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
-    add_messages,
+    add_messages, normal_message,
 };
 pub use store::{
     Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError,

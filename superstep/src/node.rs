@@ -69,11 +69,18 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
     pub(crate) needs_present: bool,
+    /// Whether what it returns may say where to go.
+    pub(crate) steers: bool,
 }
 
 impl<S: State> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
-        Self { run: self.run.clone(), subgraph: self.subgraph.clone(), needs_present: self.needs_present }
+        Self {
+            run: self.run.clone(),
+            subgraph: self.subgraph.clone(),
+            steers: self.steers,
+            needs_present: self.needs_present,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::InvalidUpdate;
 
 pub use field::Field;
 pub(crate) use json::json_object;
-pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite};
+pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
 pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
@@ -122,11 +122,9 @@ pub trait State: Clone + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// An update from something that was sent to a graph over this state.
-    #[doc(hidden)]
-    fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
-        let _ = payload;
-        None
+    /// The same messages as JSON, in the same order, if they hold more than a [`Message`] can: a name, content in parts.
+    fn whole_messages(_write: &Self::Write) -> Vec<serde_json::Value> {
+        Vec::new()
     }
 
     /// The ids of the messages that the state holds, for the `messages` stream.
@@ -170,6 +168,27 @@ pub trait Persist: State {
 
     /// Sets a field from what [`encode_field`](Persist::encode_field) gave.
     fn decode_field(&mut self, schema: &Self::Schema, field: usize, bytes: &[u8]) -> Result<(), CodecError>;
+
+    /// An update from what was sent to a graph over this state: something with some of its fields.
+    #[doc(hidden)]
+    fn from_payload(schema: &Self::Schema, payload: &crate::Payload) -> Result<Update<Self>, CodecError> {
+        let bytes = payload.encoded()?;
+        let fields = Self::fields(schema);
+        if matches!(fields, [only] if only.name() == crate::plan::ROOT) {
+            return Ok(Update::from_writes([Self::decode_write(schema, 0, &bytes)?]));
+        }
+        let sent: std::collections::BTreeMap<String, serde_json::Value> = decode(&bytes)?;
+        let mut writes = Vec::new();
+        for (field, spec) in fields.iter().enumerate() {
+            if let Some(value) = sent.get(spec.name()) {
+                writes.push(Self::decode_write(schema, field, &encode(value)?)?);
+            }
+        }
+        if writes.is_empty() {
+            return Err(CodecError::new("it has no field of the graph's state"));
+        }
+        Ok(Update::from_writes(writes))
+    }
 
     /// A write as JSON, for people and other programs to read.
     fn write_to_json(schema: &Self::Schema, write: &Self::Write) -> Result<serde_json::Value, CodecError> {

@@ -116,7 +116,7 @@ impl Sink {
 
     pub(crate) async fn message(&self, namespace: Vec<String>, message: Message, node: &Arc<str>, step: i64) {
         if self.subgraphs || namespace.is_empty() {
-            let data = MessageEvent { message, node: node.to_string(), step };
+            let data = MessageEvent { message, whole: None, node: node.to_string(), step };
             self.send(RawEvent { namespace, mode: Mode::Messages, data: Box::new(data) }).await;
         }
     }

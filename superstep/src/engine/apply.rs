@@ -3,11 +3,14 @@
 //! Writes are applied in task-path order, never in arrival order, so a replay gives the same
 //! checkpoint. All channels that change in a step get one version.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::attempt::panic_text;
 use super::live::{Live, Start};
 use super::save::Journal;
 use super::writes::TaskWrites;
@@ -41,8 +44,19 @@ pub(crate) fn apply<S: State>(
     batch: SmallVec<[Applied<S>; 1]>,
     early: Option<Vec<usize>>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
+    guarded(plan, |merging| apply_all(plan, live, start, batch, early, merging))
+}
+
+fn apply_all<S: State>(
+    plan: &Plan<S>,
+    live: &mut Live<S>,
+    start: Option<Start<S>>,
+    batch: SmallVec<[Applied<S>; 1]>,
+    early: Option<Vec<usize>>,
+    merging: &Merging,
+) -> Result<Vec<usize>, InvalidUpdate> {
     let ends = batch.iter().any(|a| a.ends_step);
-    let mut step = Step::new(plan, live, early.unwrap_or_default(), ends);
+    let mut step = Step::new(plan, live, early.unwrap_or_default(), ends, merging);
     batch.iter().filter_map(|a| a.woken).for_each(|node| step.note_seen(node));
     batch.iter().filter_map(|a| a.woken).for_each(|node| step.consume(node));
     step.write(start, batch)?;
@@ -57,10 +71,17 @@ pub(crate) fn apply_one<S: State>(
     writes: &mut TaskWrites<S>,
     early: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
-    let mut step = Step::new(plan, live, early, true);
+    guarded(plan, |merging| apply_lone(Step::new(plan, live, early, true, merging), woken, writes))
+}
+
+fn apply_lone<S: State>(
+    mut step: Step<'_, S>,
+    woken: Option<usize>,
+    writes: &mut TaskWrites<S>,
+) -> Result<Vec<usize>, InvalidUpdate> {
     if let Some(node) = woken {
         step.note_seen(node);
-        if plan.nodes[node].consumes {
+        if step.plan.nodes[node].consumes {
             step.consume(node);
         }
     }
@@ -73,6 +94,22 @@ pub(crate) fn apply_one<S: State>(
     }
     step.put_all(&mut writes.puts, &mut writes.encoded)?;
     step.end()
+}
+
+/// The field whose rule is at work.
+type Merging = Cell<Option<usize>>;
+
+/// Runs rules of fields. A panic of a rule is a refusal: the run fails and its process lives on.
+pub(crate) fn guarded<S: State, T>(
+    plan: &Plan<S>,
+    merge: impl FnOnce(&Merging) -> Result<T, InvalidUpdate>,
+) -> Result<T, InvalidUpdate> {
+    let merging = Merging::default();
+    // Nobody looks at a state that was left half merged: the run ends without saving it.
+    catch_unwind(AssertUnwindSafe(|| merge(&merging))).unwrap_or_else(|panic| {
+        let field = merging.get().map_or("", |field| plan.fields()[field].name());
+        Err(InvalidUpdate::panicked(field, &panic_text(&*panic)))
+    })
 }
 
 /// Writes with their fields and, if they were saved, their bytes.
@@ -122,15 +159,16 @@ struct Step<'a, S: State> {
     version: u64,
     updated: Vec<usize>,
     ends: bool,
+    merging: &'a Merging,
 }
 
 impl<'a, S: State> Step<'a, S> {
-    fn new(plan: &'a Plan<S>, live: &'a mut Live<S>, early: Vec<usize>, ends: bool) -> Self {
+    fn new(plan: &'a Plan<S>, live: &'a mut Live<S>, early: Vec<usize>, ends: bool, merging: &'a Merging) -> Self {
         let version = live.max_version + 1;
         if !early.is_empty() {
             live.max_version = version;
         }
-        Self { version, updated: early, plan, live, ends }
+        Self { version, updated: early, plan, live, ends, merging }
     }
 
     /// What follows when everything is written.
@@ -195,6 +233,7 @@ impl<'a, S: State> Step<'a, S> {
                 }
                 None => {
                     let field = channel - self.plan.control.len();
+                    self.merging.set(Some(field));
                     let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
                     self.note_presence(field, change);
                     change.happened()
@@ -340,6 +379,7 @@ impl<'a, S: State> Step<'a, S> {
         field: usize,
         writes: &mut dyn Iterator<Item = Put<S::Write>>,
     ) -> Result<Change, InvalidUpdate> {
+        self.merging.set(Some(field));
         let mut unused = Scratch::default();
         let scratch = match self.plan.kind(field) {
             FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
@@ -387,6 +427,7 @@ impl<'a, S: State> Step<'a, S> {
         for field in &self.plan.custom {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
+                self.merging.set(Some(*field));
                 let change = Arc::make_mut(&mut self.live.state).update(
                     &self.plan.schema,
                     *field,
@@ -423,6 +464,7 @@ impl<'a, S: State> Step<'a, S> {
             }
         }
         for field in &self.plan.custom {
+            self.merging.set(Some(*field));
             let change = Arc::make_mut(&mut self.live.state).finish(&self.plan.schema, *field);
             self.note_presence(*field, change);
             if change.happened() {
@@ -467,10 +509,14 @@ pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::W
     let mut fields: SmallVec<[usize; 4]> = puts.iter().filter_map(field_of).collect();
     fields.sort_unstable();
     fields.dedup();
-    for field in &fields {
-        let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
-        state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
-    }
+    guarded(plan, |merging| {
+        for field in &fields {
+            let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
+            merging.set(Some(*field));
+            state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
+        }
+        Ok(())
+    })?;
     for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
         state.reset(&plan.schema, *field);
     }
@@ -486,9 +532,11 @@ pub(crate) fn put_early<S: State>(
     list: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     let before = live.max_version;
-    let mut step = Step::new(plan, live, list, false);
-    let result = step.put_all(&mut writes.puts, &mut writes.encoded);
-    let updated = step.updated;
+    let updated = guarded(plan, |merging| {
+        let mut step = Step::new(plan, live, list, false, merging);
+        step.put_all(&mut writes.puts, &mut writes.encoded)?;
+        Ok(step.updated)
+    });
     live.max_version = before;
-    result.map(|()| updated)
+    updated
 }

@@ -199,7 +199,7 @@ impl<S: State> Job<S> {
         }
         let state = match local_state(&self.plan, &self.state, &writes.puts) {
             Ok(state) => state,
-            Err(error) => return (writes, End::Failed(Error::from(error).at(&node.name))),
+            Err(error) => return (writes, End::Failed(error.in_writes_of(&[&node.name]))),
         };
         let routed = self.plan.follow_branches(self.node, state, &mut writes, self.seed.step, self.seed.stop).await;
         match routed {
@@ -396,9 +396,8 @@ fn failure_of(error: BoxError, node: &str) -> Error {
     };
     let error = match error.downcast::<InvalidUpdate>() {
         Ok(invalid) => {
-            let at = if invalid.field.is_empty() { invalid.why.clone() } else { invalid.to_string() };
-            let kind = if invalid.refused_by_reducer { ErrorKind::Invalid } else { ErrorKind::InvalidUpdate };
-            return Error::new(kind, format!("node `{node}` returned an update that does not fit: {at}")).at(node);
+            return Error::new(invalid.kind, format!("node `{node}` returned an update that does not fit: {invalid}"))
+                .at(node);
         }
         Err(error) => error,
     };
@@ -421,7 +420,7 @@ fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxErr
             return Err("a command for the parent graph carries an update of another state than the parent's".into());
         }
     };
-    Ok(Outcome { puts: update.puts, goto: command.goto.into(), next: None, parent: None })
+    Ok(Outcome { puts: update.into_puts()?, goto: command.goto.into(), next: None, parent: None })
 }
 
 impl<S: State> Plan<S> {

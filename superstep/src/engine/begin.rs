@@ -105,6 +105,7 @@ impl<S: State> Run<S> {
             RunInput::Nothing => {}
             RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
             RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
+            RunInput::Refused(refused) => return Err(refused.into()),
             RunInput::Unencodable(why) => return Err(Error::invalid(format!("the input cannot be encoded: {why}"))),
         }
         self.apply_null_writes(carried)?;
@@ -164,7 +165,7 @@ impl<S: State> Run<S> {
         if command.parent.is_some() {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
         }
-        let mut writes = TaskWrites::of_puts(command.update.puts);
+        let mut writes = TaskWrites::of_puts(command.update.into_puts()?);
         for put in &mut writes.puts {
             S::prepare(&self.plan.schema, &mut put.write);
         }

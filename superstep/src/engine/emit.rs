@@ -210,10 +210,14 @@ impl<S: State> Run<S> {
         self.note_message_ids();
         let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
         let writes = self.shown_writes(ix, self.plan.shown.clone());
-        for message in writes.puts.iter().flat_map(|p| S::messages(&p.write)) {
+        let each = |p: &Put<S::Write>| {
+            let mut whole = S::whole_messages(&p.write).into_iter();
+            S::messages(&p.write).into_iter().map(move |message| (message, whole.next()))
+        };
+        for (message, whole) in writes.puts.iter().flat_map(each) {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
             if new && !crate::state::MessageLike::is_removal(&message) {
-                let data = MessageEvent { message, node: node.clone(), step: self.step };
+                let data = MessageEvent { message, whole, node: node.clone(), step: self.step };
                 self.send(Mode::Messages, EventData::Message(data)).await;
             }
         }

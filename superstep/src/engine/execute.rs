@@ -261,7 +261,7 @@ impl<S: State> Run<S> {
         list: Vec<usize>,
     ) -> Result<Vec<usize>, Error> {
         let merged = put_early(plan, &mut self.live, writes, list);
-        let updated = merged.map_err(|e| Error::from(e).at(&plan.nodes[node].name))?;
+        let updated = merged.map_err(|e| e.in_writes_of(&[&plan.nodes[node].name]))?;
         plan.follow_sync_branches(node, &self.live.state, writes)?;
         Ok(updated)
     }
@@ -270,7 +270,7 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
-            Err(error) => return End::Failed(Error::from(error).at(&plan.nodes[node].name)),
+            Err(error) => return End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
         };
         match plan.follow_branches(node, state, writes, self.step, self.stop).await {
             Ok(()) => End::Done,

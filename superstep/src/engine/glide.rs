@@ -115,7 +115,8 @@ impl<S: State> Run<S> {
         if let Some(puts) = puts {
             self.note_unsaved(plan, node, puts, &mut writes)?;
         }
-        let updated = apply_one(plan, &mut self.live, Some(node), &mut writes, updated)?;
+        let updated = apply_one(plan, &mut self.live, Some(node), &mut writes, updated);
+        let updated = updated.map_err(|e| self.torn(e, vec![node]))?;
         let show = self.touches_output(&updated);
         self.live.updated = Some(updated);
         self.tasks.clear();

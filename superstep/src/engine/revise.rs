@@ -172,6 +172,7 @@ impl<'a, S: State> Reviser<'a, S> {
             }
             (RunInput::Writes(puts), _) => Some(Start::Writes { puts: puts.into_vec(), goto: Vec::new() }),
             (RunInput::Value(value), _) => Some(Start::Value(value)),
+            (RunInput::Refused(refused), _) => return Err(refused.into()),
             _ => return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in")),
         };
         apply(self.plan, &mut self.live, start, batch, None)?;

@@ -14,7 +14,7 @@ use super::save::{Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use crate::checkpoint::{Durability, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
-use crate::error::{Error, ErrorKind, TaskError};
+use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::graph_output::Shown;
 use crate::id::{CheckpointId, name_key};
@@ -49,6 +49,8 @@ pub(crate) enum RunInput<S: State> {
     Writes(SmallVec<[Put<S::Write>; 1]>),
     Value(Value),
     Unencodable(String),
+    /// Something that is no update.
+    Refused(InvalidUpdate),
     Command(Command<S>),
 }
 
@@ -136,9 +138,6 @@ impl<S: State> Run<S> {
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
     pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
         let result = self.drive_inner(input).await;
-        if result.is_err() {
-            self.save_unsaved().await;
-        }
         let paused_or_failed = !matches!(result, Ok(Ended::Done));
         let saved = self.save_exit(paused_or_failed).await;
         let flushed = match &mut self.saver {
@@ -393,12 +392,13 @@ impl<S: State> Run<S> {
         // The list of the step before is used again.
         let early = self.early.take().unwrap_or_else(|| self.used_list());
         if let [task] = self.tasks.as_mut_slice() {
-            let woken = (task.path == TaskPath::Pull).then_some(task.node);
+            let node = task.node;
+            let woken = (task.path == TaskPath::Pull).then_some(node);
             // The task lets go of the state, so that it can be changed in place.
             task.input = None;
             let updated = apply_one(&self.plan, &mut self.live, woken, &mut task.writes, early);
             self.tasks.clear();
-            return Ok(updated?);
+            return updated.map_err(|e| self.torn(e, vec![node]));
         }
         let mut tasks = std::mem::take(&mut self.tasks);
         if tasks.len() > 1 {
@@ -421,7 +421,19 @@ impl<S: State> Run<S> {
             ends_step: true,
             writes: t.writes,
         };
-        Ok(apply(&self.plan, &mut self.live, None, tasks.into_iter().map(applied).collect(), Some(early))?)
+        let nodes = tasks.iter().map(|t| t.node).collect();
+        let batch = tasks.into_iter().map(applied).collect();
+        apply(&self.plan, &mut self.live, None, batch, Some(early)).map_err(|e| self.torn(e, nodes))
+    }
+
+    /// Writes of these nodes could not be merged. The state is neither the old nor the new one: it is never saved.
+    pub(super) fn torn(&mut self, error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
+        self.checkpoint = self.saved;
+        self.pending.clear();
+        nodes.sort_unstable_by_key(|n| self.plan.nodes[*n].rank);
+        nodes.dedup();
+        let names: Vec<&str> = nodes.iter().map(|n| &*self.plan.nodes[*n].name).collect();
+        error.in_writes_of(&names)
     }
 
     /// The state at the end, and what of it is shown.

@@ -8,6 +8,7 @@ use std::task::{Context as Poller, Poll};
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::apply::guarded;
 use super::control;
 use super::live::Live;
 use super::writes::TaskWrites;
@@ -241,9 +242,12 @@ impl<S: State> Saver<S> {
             for write in &field.tail {
                 let write = (self.scribe.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
                 let refused = |e: crate::InvalidUpdate| fail(format!("field `{}`", field.name), e.to_string());
-                state
-                    .update(&plan.schema, place, &mut std::iter::once(Put::merge(write)), &mut scratch)
-                    .map_err(refused)?;
+                let mut write = std::iter::once(Put::merge(write));
+                guarded(plan, |merging| {
+                    merging.set(Some(place));
+                    state.update(&plan.schema, place, &mut write, &mut scratch)
+                })
+                .map_err(refused)?;
             }
             let size = TailSize {
                 tail: field.tail.iter().map(Bytes::len).sum(),

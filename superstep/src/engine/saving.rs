@@ -91,15 +91,6 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// What a task wrote is kept even if the step cannot end: it need not run again.
-    pub(super) async fn save_unsaved(&mut self) {
-        if let (Some(record), Some(saver), Some(at)) = (self.unsaved.take(), &self.saver, self.saved)
-            && let Err(error) = saver.put_writes(at, record).await
-        {
-            tracing::warn!(%error, "what the last task wrote could not be saved");
-        }
-    }
-
     async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
         match (self.checkpoint_record(step)?, &self.saver) {
             (Some(record), Some(saver)) => Ok(saver.put(record).await?),

@@ -68,7 +68,6 @@ pub type MessageGraph = StateGraph<Vec<Message>>;
 
 pub(crate) struct Branch<S: State> {
     pub(crate) from: String,
-    pub(crate) name: Option<String>,
     pub(crate) path: Path<S>,
     pub(crate) map: Option<Vec<(String, String)>>,
     pub(crate) then: Option<String>,
@@ -209,9 +208,9 @@ impl<S: State> StateGraph<S> {
 
     /// Adds an edge whose target is decided by a function of the state, with this node's writes in it.
     ///
-    /// It may lead to one node, several, none, or [`Send`](crate::Send)s.
+    /// It may lead to one node, several, none, or [`Send`](crate::Send)s. [`NamedPath`](crate::NamedPath) gives it a name.
     pub fn add_conditional_edges<M>(self, from: impl Into<String>, path: impl IntoPath<S, M>) -> Self {
-        self.push_branch(from.into(), None, path.into_path(), None, None)
+        self.push_branch(from.into(), path.into_path(), None, None)
     }
 
     /// The same, with a map from what the function returns to nodes.
@@ -226,18 +225,7 @@ impl<S: State> StateGraph<S> {
         T: Into<String>,
     {
         let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
-        self.push_branch(from.into(), None, path.into_path(), Some(map), None)
-    }
-
-    /// The same under a name of its own: two conditional edges of one node must have different names.
-    pub fn add_named_conditional_edges<M>(
-        self,
-        name: impl Into<String>,
-        from: impl Into<String>,
-        path: impl IntoPath<S, M>,
-        map: Option<Vec<(String, String)>>,
-    ) -> Self {
-        self.push_branch(from.into(), Some(name.into()), path.into_path(), map, None)
+        self.push_branch(from.into(), path.into_path(), Some(map), None)
     }
 
     /// A conditional edge with a map, after whose targets everything meets in `then`.
@@ -253,20 +241,19 @@ impl<S: State> StateGraph<S> {
         T: Into<String>,
     {
         let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
-        self.push_branch(from.into(), None, path.into_path(), Some(map), Some(then.into()))
+        self.push_branch(from.into(), path.into_path(), Some(map), Some(then.into()))
     }
 
     fn push_branch(
         mut self,
         from: String,
-        name: Option<String>,
         path: Path<S>,
         map: Option<Vec<(String, String)>>,
         then: Option<String>,
     ) -> Self {
         let targets = |t: &[&str]| t.iter().map(|t| ((*t).to_owned(), (*t).to_owned())).collect();
         let map = map.or_else(|| path.targets.map(targets));
-        self.branches.push(Branch { from, name, path, map, then });
+        self.branches.push(Branch { from, path, map, then });
         self
     }
 

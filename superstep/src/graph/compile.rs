@@ -204,7 +204,7 @@ fn check_branches<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
         if let Some(then) = &branch.then {
             errors.extend(known.target(&branch.from, then));
         }
-        if let Some(name) = &branch.name
+        if let Some(name) = &branch.path.name
             && !names.insert((&branch.from, name))
         {
             errors.push(BuildError::DuplicateBranch { node: branch.from.clone(), name: name.clone() });
@@ -281,7 +281,12 @@ pub(super) fn check_limits(
 
 /// The node that writes a run's input.
 fn start_node<S: State>() -> BoxedNode<S> {
-    BoxedNode { run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })), subgraph: None, needs_present: false }
+    BoxedNode {
+        run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })),
+        subgraph: None,
+        steers: false,
+        needs_present: false,
+    }
 }
 
 fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
@@ -307,7 +312,7 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
     freezer.connect(&edges, &joins);
     for (ix, branch) in frozen_branches.into_iter().enumerate() {
         let from = freezer.names[branch.from.as_str()];
-        let name = branch.name.unwrap_or_else(|| format!("path{ix}"));
+        let name = branch.path.name.clone().unwrap_or_else(|| format!("path{ix}"));
         freezer.nodes[from].branches.push(BranchPlan { name, path: branch.path, map: branch.map });
     }
     let plan = finish(freezer.nodes, freezer.names, freezer.control, schema, &settings);

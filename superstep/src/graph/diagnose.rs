@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use crate::graph::build::StateGraph;
+use crate::node::BoxedNode;
 use crate::plan::{END, START};
 use crate::state::State;
 
@@ -21,7 +22,8 @@ use crate::state::State;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Diagnostic {
-    /// No edge leads to a node.
+    /// No edge leads to a node, and every place that a path or node may lead to is known: paths have maps, and nodes
+    /// that return commands or sends have [`destinations`](crate::NodeOptions::destinations).
     Unreachable {
         /// The node.
         node: String,
@@ -85,15 +87,15 @@ pub(crate) fn diagnose<S: State>(graph: &StateGraph<S>) -> Vec<Diagnostic> {
 struct Map<'a> {
     nodes: Vec<&'a str>,
     next: BTreeMap<&'a str, BTreeSet<&'a str>>,
-    /// Some edge may lead anywhere.
-    open_ended: bool,
+    /// Those that may lead anywhere.
+    open_ended: BTreeSet<&'a str>,
 }
 
 impl<'a> Map<'a> {
     fn of<S: State>(graph: &'a StateGraph<S>) -> Self {
         let nodes: Vec<&str> = graph.nodes.iter().map(|(n, _, _)| n.as_str()).collect();
         let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let mut open_ended = false;
+        let mut open_ended = BTreeSet::new();
         let mut add = |from: &'a str, to: &'a str| {
             if to != END {
                 next.entry(from).or_default().insert(to);
@@ -108,11 +110,17 @@ impl<'a> Map<'a> {
         for branch in &graph.branches {
             match &branch.map {
                 Some(map) => map.iter().for_each(|(_, to)| add(&branch.from, to)),
-                None => open_ended = true,
+                None => drop(open_ended.insert(branch.from.as_str())),
             }
         }
-        for (name, _, options) in &graph.nodes {
-            options.destinations.iter().flatten().for_each(|(to, _)| add(name, to));
+        let steers = |handler: &Option<BoxedNode<S>>| handler.as_ref().is_some_and(|h| h.steers);
+        let handled_anywhere = steers(&graph.defaults.handler);
+        for (name, node, options) in &graph.nodes {
+            match &options.destinations {
+                Some(known) => known.iter().for_each(|(to, _)| add(name, to)),
+                None if node.steers || steers(&options.handler) || handled_anywhere => drop(open_ended.insert(name)),
+                None => {}
+            }
         }
         Self { nodes, next, open_ended }
     }
@@ -123,7 +131,7 @@ impl<'a> Map<'a> {
 
     fn reachable(&self) -> BTreeSet<&'a str> {
         let mut seen = BTreeSet::new();
-        let mut queue: VecDeque<&str> = self.after(START).collect();
+        let mut queue: VecDeque<&str> = VecDeque::from([START]);
         while let Some(node) = queue.pop_front() {
             if seen.insert(node) {
                 queue.extend(self.after(node));
@@ -132,13 +140,12 @@ impl<'a> Map<'a> {
         seen
     }
 
-    /// A path without a map may lead anywhere: say nothing then. Where commands and sends lead is known by
-    /// `NodeOptions::destinations`.
+    /// If something that is reached may lead anywhere, so may everything be.
     fn unreachable(&self, found: &mut Vec<Diagnostic>) {
-        if self.open_ended {
+        let reachable = self.reachable();
+        if !reachable.is_disjoint(&self.open_ended) {
             return;
         }
-        let reachable = self.reachable();
         let lost = self.nodes.iter().filter(|n| !reachable.contains(*n));
         found.extend(lost.map(|n| Diagnostic::Unreachable { node: (*n).to_owned() }));
     }

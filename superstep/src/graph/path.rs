@@ -22,6 +22,7 @@ pub struct Path<S: State> {
     pub(crate) run: PathFn<S>,
     /// Where it may lead, if its return type says so.
     pub(crate) targets: Option<&'static [&'static str]>,
+    pub(crate) name: Option<String>,
 }
 
 pub(crate) enum PathFn<S: State> {
@@ -171,7 +172,7 @@ where
     R: IntoRoutes,
 {
     fn into_path(self) -> Path<S> {
-        Path { run: PathFn::Sync(Arc::new(move |state| self(state).into_routes())), targets: R::targets() }
+        Path { run: PathFn::Sync(Arc::new(move |state| self(state).into_routes())), targets: R::targets(), name: None }
     }
 }
 
@@ -197,6 +198,41 @@ where
                 Err(error) => Box::pin(async move { Err(error) }),
             }
         };
-        Path { run: PathFn::Async(Arc::new(run)), targets: Fut::Output::targets() }
+        Path { run: PathFn::Async(Arc::new(run)), targets: Fut::Output::targets(), name: None }
+    }
+}
+
+/// A path with a name, by which mistakes and errors speak of it. The names of a node's paths must differ.
+///
+/// ```
+/// use superstep::{AgentState, NamedPath, StateGraph, END, START};
+/// # async fn n(_: AgentState) {}
+/// let by_length = NamedPath::new("by_length", |s: &AgentState| if s.messages.len() < 3 { "more" } else { "enough" });
+/// let graph = StateGraph::<AgentState>::new()
+///     .add_node("ask", n)
+///     .add_edge(START, "ask")
+///     .add_conditional_edges_with_map("ask", by_length, [("more", "ask"), ("enough", END)]);
+/// # graph.compile().unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct NamedPath<P> {
+    name: String,
+    path: P,
+}
+
+impl<P> NamedPath<P> {
+    /// Gives a path a name.
+    pub fn new(name: impl Into<String>, path: P) -> Self {
+        Self { name: name.into(), path }
+    }
+}
+
+/// Tells named paths from plain ones.
+#[doc(hidden)]
+pub struct NamedMarker<M>(std::marker::PhantomData<M>);
+
+impl<S: State, M, P: IntoPath<S, M>> IntoPath<S, NamedMarker<M>> for NamedPath<P> {
+    fn into_path(self) -> Path<S> {
+        Path { name: Some(self.name), ..self.path.into_path() }
     }
 }

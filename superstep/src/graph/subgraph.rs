@@ -75,6 +75,11 @@ impl<S: State> CompiledStateGraph<S> {
         }
     }
 
+    /// Whether a node of it may command the graph around it.
+    fn steers(&self) -> bool {
+        self.plan.nodes.iter().any(|node| node.run.steers)
+    }
+
     /// The graph as others see it; one that saves nothing has nothing to show.
     fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
         match self.persistence {
@@ -192,12 +197,12 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph(), needs_present: true }
+        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph(), needs_present: true }
     }
 }
 
 /// The state that the parent's node sees, as an input.
-fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
+fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
     match call.input {
         TaskInput::State(state) => {
             let reads = call.plan.nodes[call.node].reads.as_deref();
@@ -207,11 +212,15 @@ fn shared_input<S: State>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }
-        TaskInput::Sent(payload) => S::from_payload(payload).map(|u| RunInput::Writes(u.puts)).ok_or_else(|| {
-            let node = &call.plan.nodes[call.node].name;
-            format!("the graph in node `{node}` cannot run on what it was sent; send to a node that calls it with `cx.invoke`")
-                .into()
-        }),
+        TaskInput::Sent(payload) => {
+            let update = S::from_payload(&call.plan.schema, payload).map_err(|why| {
+                let node = &call.plan.nodes[call.node].name;
+                format!(
+                    "the graph in node `{node}` cannot run on what it was sent: {why}; send some of its state's fields"
+                )
+            })?;
+            Ok(update.into_input())
+        }
     }
 }
 
@@ -293,7 +302,7 @@ where
         let inner = graph.clone();
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
-                TaskInput::State(state) => Ok(input(state).into_update().puts),
+                TaskInput::State(state) => input(state).into_update().into_puts().map_err(Error::from),
                 TaskInput::Sent(_) => Err(Error::new(
                     ErrorKind::Invalid,
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
@@ -304,12 +313,12 @@ where
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
                     Inside::Done(run) => {
                         let (state, _) = run.finish();
-                        Ok(Outcome { puts: output(&state).into_update().puts, ..Outcome::none() })
+                        crate::node::update_outcome(output(&state))
                     }
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: graph.as_subgraph(), needs_present: false }
+        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph(), needs_present: false }
     }
 }

@@ -263,7 +263,7 @@ impl<S: State> Default for Command<S> {
 impl<S: State> fmt::Debug for Command<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
-            .field("writes", &self.update.puts.len())
+            .field("writes", &self.update.puts().len())
             .field("goto", &self.goto)
             .field("resume", &self.resume)
             .field("to_parent", &self.parent.is_some())

@@ -26,6 +26,10 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Takes the arguments out of the call and starts the function.
     #[doc(hidden)]
     fn start(&self, call: Call<'_, S>) -> NodeFuture<S>;
+
+    /// Whether what it returns may say where to go.
+    #[doc(hidden)]
+    fn steers() -> bool;
 }
 
 fn refused<S: State>(error: BoxError) -> NodeFuture<S> {
@@ -64,6 +68,10 @@ macro_rules! handlers {
                 };)*
                 Box::pin(finish(self(input, $($arg),*)))
             }
+
+            fn steers() -> bool {
+                Fut::Output::steers()
+            }
         }
     )*};
     (@context $call:ident, $cx:ident,) => {};
@@ -96,7 +104,12 @@ pub trait IntoNode<S: State, Marker> {
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        BoxedNode { run: Arc::new(move |call| self.start(call)), subgraph: None, needs_present: false }
+        BoxedNode {
+            run: Arc::new(move |call| self.start(call)),
+            subgraph: None,
+            steers: F::steers(),
+            needs_present: false,
+        }
     }
 }
 
@@ -114,7 +127,7 @@ pub struct GraphMarker;
 pub struct ParallelMarker;
 
 /// A node whose state is turned into writes of every field.
-fn whole_state<S, F, Fut>(run: F) -> BoxedNode<S>
+fn whole_state<S, F, Fut>(steers: bool, run: F) -> BoxedNode<S>
 where
     S: State<Schema = ()>,
     F: Fn(S) -> Fut + Send + Sync + 'static,
@@ -130,7 +143,7 @@ where
             }) as NodeFuture<S>
         }
     };
-    BoxedNode { run: Arc::new(run), subgraph: None, needs_present: false }
+    BoxedNode { run: Arc::new(run), subgraph: None, steers, needs_present: false }
 }
 
 #[diagnostic::do_not_recommend]
@@ -138,7 +151,7 @@ impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let node = Arc::new(self);
-        whole_state(move |state| {
+        whole_state(true, move |state| {
             let node = node.clone();
             async move { node.run(state).await }
         })
@@ -150,7 +163,7 @@ impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A 
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let agent = Arc::new(self);
-        whole_state(move |state| {
+        whole_state(false, move |state| {
             let agent = agent.clone();
             async move { Ok((agent.run(state).await?, Next::Continue)) }
         })

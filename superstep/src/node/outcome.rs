@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Command, Goto, Next, ParentCommand, Send};
-use crate::error::{BoxError, InvalidUpdate};
+use crate::error::BoxError;
 use crate::state::{IntoUpdate, JsonState, Message, Put, State, Update};
 use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 
@@ -26,14 +26,14 @@ impl<S: State> Outcome<S> {
         Self { puts: SmallVec::new(), goto: SmallVec::new(), next: None, parent: None }
     }
 
-    fn update(update: Update<S>) -> Self {
-        Self { puts: update.puts, ..Self::none() }
+    fn update(update: Update<S>) -> OutcomeResult<S> {
+        Ok(Self { puts: update.into_puts()?, ..Self::none() })
     }
 }
 
 /// An update as a node's result. Derived code calls it.
 pub fn update_outcome<S: State>(update: impl IntoUpdate<S>) -> OutcomeResult<S> {
-    Ok(Outcome::update(update.into_update()))
+    Outcome::update(update.into_update())
 }
 
 /// What a node over `S` may return.
@@ -61,6 +61,12 @@ pub trait IntoOutcome<S: State> {
     /// # Errors
     /// If the node failed.
     fn into_outcome(self) -> OutcomeResult<S>;
+
+    /// Whether it may say where to go; for diagnostics.
+    #[doc(hidden)]
+    fn steers() -> bool {
+        false
+    }
 }
 
 impl<S: State> IntoOutcome<S> for () {
@@ -71,13 +77,17 @@ impl<S: State> IntoOutcome<S> for () {
 
 impl<S: State> IntoOutcome<S> for Update<S> {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome::update(self))
+        Outcome::update(self)
     }
 }
 
 impl<S: State> IntoOutcome<S> for Outcome<S> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(self)
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -86,7 +96,11 @@ impl<S: State> IntoOutcome<S> for Command<S> {
         if self.resume.is_some() {
             return Err("a node cannot answer questions; `resume` belongs to the caller of a run".into());
         }
-        Ok(Outcome { puts: self.update.puts, goto: self.goto, next: None, parent: self.parent })
+        Ok(Outcome { puts: self.update.into_puts()?, goto: self.goto, next: None, parent: self.parent })
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -94,11 +108,19 @@ impl<S: State, T: IntoOutcome<S>, E: Into<BoxError>> IntoOutcome<S> for Result<T
     fn into_outcome(self) -> OutcomeResult<S> {
         self.map_err(Into::into)?.into_outcome()
     }
+
+    fn steers() -> bool {
+        T::steers()
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
     fn into_outcome(self) -> OutcomeResult<S> {
         self.map_or_else(|| Ok(Outcome::none()), IntoOutcome::into_outcome)
+    }
+
+    fn steers() -> bool {
+        T::steers()
     }
 }
 
@@ -106,11 +128,19 @@ impl<S: State> IntoOutcome<S> for Send {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { goto: SmallVec::from_iter([Goto::Send(self)]), ..Outcome::none() })
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Vec<Send> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { goto: self.into_iter().map(Goto::Send).collect(), ..Outcome::none() })
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -126,11 +156,15 @@ impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
         }
         Ok(all)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Vec<Update<S>> {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome { puts: self.into_iter().flat_map(|u| u.puts).collect(), ..Outcome::none() })
+        Outcome::update(self.into_iter().fold(Update::new(), Update::and))
     }
 }
 
@@ -139,11 +173,19 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, &'static str) {
     fn into_outcome(self) -> OutcomeResult<S> {
         (self.0, Goto::from(self.1)).into_outcome()
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
     fn into_outcome(self) -> OutcomeResult<S> {
         (self.0, Goto::from(self.1)).into_outcome()
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -153,6 +195,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
         outcome.goto.push(self.1);
         Ok(outcome)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
@@ -160,6 +206,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
         let mut outcome = self.0.into_outcome()?;
         outcome.goto.extend(self.1.into_iter().map(Goto::Send));
         Ok(outcome)
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -170,11 +220,19 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
         outcome.next = Some(self.1);
         Ok(outcome)
     }
+
+    fn steers() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Next {
     fn into_outcome(self) -> OutcomeResult<S> {
         Ok(Outcome { next: Some(self), ..Outcome::none() })
+    }
+
+    fn steers() -> bool {
+        true
     }
 }
 
@@ -227,9 +285,6 @@ where
 /// An object is an update, null is none; anything else does not fit.
 impl IntoOutcome<JsonState> for serde_json::Value {
     fn into_outcome(self) -> OutcomeResult<JsonState> {
-        match self {
-            serde_json::Value::Object(_) | serde_json::Value::Null => update_outcome(self),
-            other => Err(Box::new(InvalidUpdate::new("", format!("expected an object, got {other}")))),
-        }
+        update_outcome(self)
     }
 }

@@ -280,25 +280,24 @@ impl State for JsonState {
     }
 
     fn messages(write: &JsonWrite) -> Vec<Message> {
-        let listed = write.value.as_array().map_or(std::slice::from_ref(&write.value), Vec::as_slice);
-        listed.iter().filter(|v| is_message(v)).filter_map(|v| message_from_json(v).ok()).collect()
+        messages_in(&write.value).map(message_from_json).collect()
     }
 
-    fn from_payload(payload: &crate::Payload) -> Option<Update<Self>> {
-        match payload.to_json() {
-            Ok(value @ Value::Object(_)) => Some(value.into_update()),
-            _ => None,
-        }
+    fn whole_messages(write: &JsonWrite) -> Vec<Value> {
+        messages_in(&write.value).cloned().collect()
     }
 
     fn message_ids(&self) -> Vec<String> {
-        let values = self.channels.iter().filter_map(|c| c.get());
-        let listed = values.flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice));
-        listed.filter(|v| is_message(v)).filter_map(|v| v.id().map(str::to_owned)).collect()
+        let messages = self.channels.iter().filter_map(|c| c.get()).flat_map(messages_in);
+        messages.filter_map(|v| v.id().map(str::to_owned)).collect()
     }
 }
 
 impl Persist for JsonState {
+    fn from_payload(_: &JsonFields, payload: &crate::Payload) -> Result<Update<Self>, CodecError> {
+        Ok(payload.to_json()?.into_update())
+    }
+
     fn encode_write(_: &JsonFields, write: &JsonWrite, out: &mut Vec<u8>) -> Result<(), CodecError> {
         super::encode_into(&write.value, out)
     }
@@ -323,11 +322,12 @@ fn decode_present(bytes: &[u8]) -> Result<Option<Value>, CodecError> {
 }
 
 impl IntoUpdate<JsonState> for Value {
-    /// An object writes its keys; anything else writes nothing.
+    /// An object writes its keys, null writes nothing; anything else is refused when it is used.
     fn into_update(self) -> Update<JsonState> {
         match self {
-            Value::Object(map) => Update { puts: map.into_iter().map(|(k, v)| put_of(k, v)).collect() },
-            _ => Update::new(),
+            Value::Object(map) => Update::from_puts(map.into_iter().map(|(k, v)| put_of(k, v)).collect()),
+            Value::Null => Update::new(),
+            other => Update::refused(format!("expected an object, got {other}")),
         }
     }
 }
@@ -511,14 +511,33 @@ fn merge_json_messages(current: &mut Value, update: Value) -> Result<(), String>
     merge_messages("messages", list, update, &mut MessageIndex::default()).map_err(|e| e.why)
 }
 
+/// The messages that a value is or lists.
+fn messages_in(value: &Value) -> impl Iterator<Item = &Value> {
+    let listed = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    listed.iter().filter(|v| is_message(v))
+}
+
 /// Whether a value is a message in its normal form, as opposed to a `{role, content}` pair.
 fn is_message(value: &Value) -> bool {
     let kind = value.get("type").and_then(Value::as_str);
     matches!(kind, Some("human" | "ai" | "system" | "tool")) && value.get("content").is_some()
 }
 
-/// Brings `{role, content}` into the normal form `{type, content}`.
-pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
+/// A chat message in the form that dynamic states hold: `{type, content, ..}`, from a text or from `{role, content, ..}`.
+///
+/// ```
+/// use serde_json::json;
+/// use superstep::normal_message;
+///
+/// let message = normal_message(json!({ "role": "assistant", "content": "hi", "name": "Ada" }))?;
+/// assert_eq!(message, json!({ "type": "ai", "content": "hi", "name": "Ada" }));
+/// assert_eq!(normal_message(json!("hi"))?, json!({ "type": "human", "content": "hi" }));
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// If it is neither a text nor an object with a known role.
+pub fn normal_message(value: Value) -> Result<Value, String> {
     let mut map = match value {
         Value::Object(map) => map,
         Value::String(text) => return Ok(json!({ "type": "human", "content": text })),
@@ -536,23 +555,34 @@ pub(crate) fn normal_message(value: Value) -> Result<Value, String> {
         other => return Err(format!("a message needs a `role`, not {other:?}")),
     };
     map.insert("type".to_owned(), json!(kind));
+    map.entry("content").or_insert_with(|| json!(""));
+    for call in map.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Value::Object(call) = call {
+            call.insert("type".to_owned(), json!("tool_call"));
+        }
+    }
     Ok(Value::Object(map))
 }
 
-/// A JSON message as a [`Message`].
-fn message_from_json(value: &Value) -> Result<Message, String> {
+/// A JSON message as a [`Message`]; of content in parts, the texts.
+fn message_from_json(value: &Value) -> Message {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let message = match value.get("type").and_then(Value::as_str) {
-        Some("human") => Message::user(text("content")),
-        Some("system") => Message::system(text("content")),
-        Some("tool") => Message::tool_result(text("tool_call_id"), text("content")),
-        Some("ai") => match calls_from_json(value.get("tool_calls")) {
-            calls if calls.is_empty() => Message::assistant(text("content")),
-            calls => super::MessageKind::AssistantCalls { text: text("content"), calls }.into(),
-        },
-        other => return Err(format!("{other:?} is not a kind of message")),
+    let content = match value.get("content") {
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str())).collect()
+        }
+        _ => text("content"),
     };
-    Ok(Message { id: value.id().map(str::to_owned), ..message })
+    let message = match value.get("type").and_then(Value::as_str) {
+        Some("human") => Message::user(content),
+        Some("system") => Message::system(content),
+        Some("tool") => Message::tool_result(text("tool_call_id"), content),
+        _ => match calls_from_json(value.get("tool_calls")) {
+            calls if calls.is_empty() => Message::assistant(content),
+            calls => super::MessageKind::AssistantCalls { text: content, calls }.into(),
+        },
+    };
+    Message { id: value.id().map(str::to_owned), ..message }
 }
 
 fn calls_from_json(calls: Option<&Value>) -> Vec<super::ToolCall> {

@@ -5,6 +5,7 @@
 use smallvec::SmallVec;
 
 use super::{Field, State};
+use crate::error::InvalidUpdate;
 
 /// One write to one field, merged or set.
 ///
@@ -54,18 +55,39 @@ impl<W> Put<W> {
 /// assert_eq!(update.get(Chat::TOPIC), Some(&Some("tea".to_owned())));
 /// ```
 pub struct Update<S: State> {
-    pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+    pub(crate) puts: Puts<S>,
+    /// Why it cannot be one; said when it is used.
+    refused: Option<Box<InvalidUpdate>>,
 }
+
+pub(crate) type Puts<S> = SmallVec<[Put<<S as State>::Write>; 1]>;
 
 impl<S: State> Update<S> {
     /// An update that writes nothing.
     pub fn new() -> Self {
-        Self { puts: SmallVec::new() }
+        Self::from_puts(SmallVec::new())
     }
 
     /// An update of raw writes.
     pub fn from_writes(writes: impl IntoIterator<Item = S::Write>) -> Self {
-        Self { puts: writes.into_iter().map(Put::merge).collect() }
+        Self::from_puts(writes.into_iter().map(Put::merge).collect())
+    }
+
+    pub(crate) fn from_puts(puts: Puts<S>) -> Self {
+        Self { puts, refused: None }
+    }
+
+    /// Something that is no update.
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        Self { puts: SmallVec::new(), refused: Some(Box::new(InvalidUpdate::new("", why))) }
+    }
+
+    /// The writes, unless it was made of something that is no update.
+    pub(crate) fn into_puts(self) -> Result<Puts<S>, InvalidUpdate> {
+        match self.refused {
+            None => Ok(self.puts),
+            Some(refused) => Err(*refused),
+        }
     }
 
     /// Adds a write that goes through the field's reducer.
@@ -90,7 +112,9 @@ impl<S: State> Update<S> {
 
     /// Adds all writes of another update.
     pub fn and(mut self, other: impl IntoUpdate<S>) -> Self {
-        self.puts.extend(other.into_update().puts);
+        let other = other.into_update();
+        self.puts.extend(other.puts);
+        self.refused = self.refused.or(other.refused);
         self
     }
 
@@ -118,7 +142,7 @@ impl<S: State> Default for Update<S> {
 
 impl<S: State> Clone for Update<S> {
     fn clone(&self) -> Self {
-        Self { puts: self.puts.clone() }
+        Self { puts: self.puts.clone(), refused: self.refused.clone() }
     }
 }
 
@@ -172,11 +196,11 @@ impl<S: State<Schema = ()>> IntoUpdate<S> for S {
 /// Reads all fields as writes.
 pub(crate) fn whole<S: State>(state: &S, schema: &S::Schema) -> Update<S> {
     let fields = 0..S::fields(schema).len();
-    Update { puts: fields.filter_map(|ix| state.read(schema, ix)).map(Put::merge).collect() }
+    Update::from_writes(fields.filter_map(|ix| state.read(schema, ix)))
 }
 
 /// A whole state as writes that replace what was there.
-pub(crate) fn replacing<S: State<Schema = ()>>(state: &S) -> SmallVec<[Put<S::Write>; 1]> {
+pub(crate) fn replacing<S: State<Schema = ()>>(state: &S) -> Puts<S> {
     let fields = S::fields(&()).iter().enumerate();
     let puts = fields.filter_map(|(ix, spec)| {
         let write = state.read(&(), ix)?;

@@ -139,7 +139,7 @@ impl<S: State> EventData<S> {
             EventData::Values(values) => values.json_with_interrupts(codec),
             EventData::Updates(update) => update.json(codec),
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
-            EventData::Message(m) => json!({ "message": m.message, "node": m.node, "step": m.step }),
+            EventData::Message(m) => json!({ "message": m.to_json(), "node": m.node, "step": m.step }),
             EventData::Custom(value) => value.clone(),
             EventData::TaskStart(task) => task.json(codec),
             EventData::TaskEnd(task) => task.json(codec),
@@ -350,7 +350,7 @@ pub struct NodeUpdate<S: State> {
 impl<S: State> NodeUpdate<S> {
     /// The writes as an update.
     pub fn update(&self) -> crate::Update<S> {
-        crate::Update { puts: self.writes.puts.iter().cloned().collect() }
+        crate::Update::from_puts(self.writes.puts.iter().cloned().collect())
     }
 
     /// What a function of a workflow returned.
@@ -386,10 +386,19 @@ impl<S: State> NodeUpdate<S> {
 pub struct MessageEvent {
     /// The message.
     pub message: Message,
+    /// The message as JSON, if the state's messages hold more than a [`Message`] can: a name, content in parts.
+    pub whole: Option<Value>,
     /// The node that it comes from.
     pub node: String,
     /// The step.
     pub step: i64,
+}
+
+impl MessageEvent {
+    /// All that is known of the message, as JSON.
+    pub fn to_json(&self) -> Value {
+        self.whole.clone().unwrap_or_else(|| json!(self.message))
+    }
 }
 
 /// A task that starts.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use serde_json::json;
 use superstep::{
-    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MemorySaver, START,
-    SavedCheckpoint, Send, Sent, StateGraph, Superstep,
+    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MappedGraph,
+    MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph, Superstep,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -305,4 +305,29 @@ async fn a_field_that_does_not_decode_is_refused_by_name() {
 async fn triggers_that_do_not_decode_are_refused() {
     let words = tampered(|saved| saved.record.control = Bytes::from_static(b"\xff\xff\xff")).await;
     assert!(words.contains("thread `t`, checkpoint <id>, triggers"), "{words}");
+}
+
+#[tokio::test]
+async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
+    let inner = StateGraph::dynamic(JsonState::schema().append("log"))
+        .add_node("n", async |_: JsonInput| json!({ "log": ["n"] }))
+        .add_edge(START, "n")
+        .compile()
+        .unwrap();
+    let wrong = json!([1, 2]);
+    let app = StateGraph::dynamic(JsonState::schema().append("log"))
+        .add_node("n", MappedGraph::new(inner, |_: &JsonState| json!({ "log": [] }), |_: &JsonState| json!("text")))
+        .add_edge(START, "n")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let words = "expected an object, got [1,2]";
+    check(&app.invoke(wrong.clone()).thread("t").await.unwrap_err(), ErrorKind::InvalidUpdate, words);
+    check(&app.thread("t").update_as_input(wrong.clone()).await.unwrap_err(), ErrorKind::InvalidUpdate, words);
+    check(&app.thread("t").update(wrong.clone()).await.unwrap_err(), ErrorKind::InvalidUpdate, words);
+    let command = Command::new().update(json!({ "log": ["x"] })).update(wrong);
+    check(&app.invoke(command).thread("t").await.unwrap_err(), ErrorKind::InvalidUpdate, words);
+    assert!(app.thread("t").history().await.unwrap().is_empty());
+    let error = app.invoke(json!(null)).thread("t").await.unwrap_err();
+    assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got \"text\"");
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use superstep::{
-    CachePolicy, Diagnostic, END, JsonState, LastValue, NodeDefaults, NodeOptions, RetryPolicy, START, StateGraph,
-    Topic,
+    BoxError, CachePolicy, Command, Diagnostic, END, JsonState, LastValue, NamedPath, NodeDefaults, NodeOptions,
+    RetryPolicy, START, Send, StateGraph, Topic,
 };
 
 use crate::support::{Notes, a_b_c, says};
@@ -92,16 +92,9 @@ fn a_graph_must_have_an_entry() {
 
 #[test]
 fn named_branches_of_a_node_must_differ() {
-    let graph = n().add_named_conditional_edges("way", "plan", |_: &Notes| END, None).add_named_conditional_edges(
-        "way",
-        "plan",
-        |_: &Notes| END,
-        None,
-    );
-    check(
-        graph,
-        expect!["node `plan` has two conditional edges named `way`; name one with `add_named_conditional_edges`"],
-    );
+    let way = || NamedPath::new("way", |_: &Notes| END);
+    let graph = n().add_conditional_edges("plan", way()).add_conditional_edges_with_map("plan", way(), [(END, END)]);
+    check(graph, expect!["node `plan` has two conditional edges named `way`; give one another `NamedPath`"]);
 }
 
 #[test]
@@ -233,6 +226,31 @@ fn a_plain_graph_has_no_diagnostics() {
 #[test]
 fn a_node_that_no_edge_leads_to_is_diagnosed() {
     diagnosed(a_b_c().add_node("lost", says("lost")), expect!["no edge leads to node `lost`"]);
+}
+
+#[test]
+fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
+    let lost = || a_b_c().add_node("lost", says("lost"));
+    let sends = |_: Notes| async { vec![Send::new("lost", 1)] };
+    let commands = |_: Notes| async { Ok::<_, BoxError>(Command::<Notes>::new().goto("lost")) };
+    let quiet = |graph: StateGraph<Notes>| assert_eq!(graph.compile().unwrap().diagnostics(), []);
+    quiet(lost().add_node("d", sends).add_edge("c", "d"));
+    quiet(lost().add_node("d", commands).add_edge("c", "d"));
+    quiet(lost().add_conditional_edges("c", |_: &Notes| Send::new("lost", 1)));
+    let handled = NodeOptions::new().error_handler(commands);
+    quiet(lost().add_node_with("d", says("d"), handled).add_edge("c", "d"));
+    let inner = StateGraph::<Notes>::new().add_node("up", commands).add_edge(START, "up").compile().unwrap();
+    quiet(lost().add_node("d", inner).add_edge("c", "d"));
+
+    let known = NodeOptions::new().destinations(["a"]);
+    let graph = lost().add_node_with("d", sends, known).add_edge("c", "d");
+    diagnosed(graph, expect!["no edge leads to node `lost`"]);
+    diagnosed(
+        a_b_c().add_node("sends", sends).add_node("lost", says("lost")),
+        expect![[r"
+            no edge leads to node `sends`
+            no edge leads to node `lost`"]],
+    );
 }
 
 #[test]

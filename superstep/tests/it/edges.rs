@@ -1,6 +1,6 @@
 //! Edges in their less common forms, and where they lead.
 
-use superstep::{BuildError, END, START, StateGraph};
+use superstep::{BuildError, END, NamedPath, START, StateGraph};
 
 use crate::support::{Notes, NotesUpdate, saved, says};
 
@@ -69,8 +69,8 @@ async fn conditional_edges_of_one_node_are_all_followed() {
     let graph = nodes.into_iter().fold(StateGraph::new(), |graph, name| graph.add_node(name, says(name)));
     let app = graph
         .set_entry_point("a")
-        .add_named_conditional_edges("first", "a", |_: &Notes| "x", None)
-        .add_named_conditional_edges("second", "a", |_: &Notes| "go", Some(vec![("go".into(), "y".into())]))
+        .add_conditional_edges("a", NamedPath::new("first", |_: &Notes| "x"))
+        .add_conditional_edges_with_map("a", NamedPath::new("second", |_: &Notes| "go"), [("go", "y")])
         .add_conditional_edges_with_map("a", |_: &Notes| "last", [("last", "z")])
         .set_finish_point("z");
     assert_eq!(log(app).await, "a x y z");
@@ -81,8 +81,8 @@ fn two_conditional_edges_of_one_node_may_not_share_a_name() {
     let graph = StateGraph::new()
         .add_node("a", says("a"))
         .add_edge(START, "a")
-        .add_named_conditional_edges("same", "a", |_: &Notes| END, None)
-        .add_named_conditional_edges("same", "a", |_: &Notes| END, None);
+        .add_conditional_edges("a", NamedPath::new("same", |_: &Notes| END))
+        .add_conditional_edges("a", NamedPath::new("same", |_: &Notes| END));
     let errors = graph.compile().unwrap_err();
     assert!(errors.to_string().contains("same"), "{errors}");
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
-    BoxError, Context, Entrypoint, ErrorKind, Final, GoOn, MemoryCache, MemorySaver, MemoryStore, Previous, Resume,
-    RetryPolicy, Store, StoreHandle, Task, Workflows,
+    BoxError, CompiledEntrypoint, Context, Entrypoint, ErrorKind, Final, GoOn, MemoryCache, MemorySaver, MemoryStore,
+    Previous, Resume, RetryPolicy, Store, StoreHandle, Task,
 };
 use tokio::time::{Instant, sleep};
 
@@ -166,7 +166,7 @@ async fn a_workflow_has_a_store() {
     assert_eq!(flow.invoke("tea").await.unwrap().get::<String>().unwrap(), "tea");
 }
 
-fn summing() -> Workflows<i64> {
+fn summing() -> CompiledEntrypoint<i64> {
     Entrypoint::new("sum", async |n: i64, Previous(before): Previous<i64>| {
         let total = before.unwrap_or(0) + n;
         Final { value: format!("so far {total}"), save: total }

@@ -21,6 +21,7 @@ mod parallel_saves;
 mod parent_commands;
 mod questions;
 mod recovery;
+mod reducer_panics;
 mod retry;
 mod run_options;
 mod store;

@@ -1,7 +1,7 @@
 //! What a stream shows, and that nothing of it is lost.
 
 use serde_json::json;
-use superstep::{AgentState, Context, EchoAgent, EventData, Message, Mode, START, StateGraph};
+use superstep::{AgentState, Context, EchoAgent, EventData, JsonInput, JsonState, Message, Mode, START, StateGraph};
 
 use crate::support::{Notes, a_b_c, events, saved, says};
 
@@ -149,4 +149,21 @@ async fn an_update_names_its_step_and_task() {
         }
     }
     assert_eq!((updates.len(), updates), (3, ends));
+}
+
+#[tokio::test]
+async fn a_message_is_shown_with_its_name_and_content_in_parts() {
+    let parts = json!([{ "type": "text", "text": "a cup" }, { "type": "image_url", "image_url": "cup.png" }]);
+    let said = json!({ "type": "ai", "id": "1", "name": "Ada", "content": parts });
+    let message = said.clone();
+    let app = StateGraph::dynamic(JsonState::schema().messages("messages"))
+        .add_node("say", move |_: JsonInput| std::future::ready(json!({ "messages": [message] })))
+        .add_edge(START, "say")
+        .compile()
+        .unwrap();
+    let mut stream = app.stream(json!({})).mode(Mode::Messages).start();
+    let event = stream.next().await.unwrap().unwrap();
+    assert_eq!(event.to_json().unwrap(), json!({ "message": said, "node": "say", "step": 1 }));
+    let EventData::Message(event) = event.data else { panic!("it is a message") };
+    assert_eq!((event.message.text(), event.whole), ("a cup", Some(said)));
 }

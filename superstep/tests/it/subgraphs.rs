@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
-    BoxError, CachePolicy, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemoryCache, MemorySaver, Mode,
-    NodeOptions, Resume, START, StateGraph,
+    BoxError, CachePolicy, CompiledStateGraph, Context, GoOn, Interrupted, MappedGraph, MemoryCache, MemorySaver,
+    Message, MessageGraph, Mode, NodeOptions, Resume, START, Send, StateGraph,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -238,4 +238,58 @@ async fn a_drawing_shows_as_many_levels_as_asked_for() {
     assert_eq!(ids(2), ["child:middle:bottom"]);
     assert_eq!(ids(usize::MAX), ids(2));
     assert_eq!(app.draw().nodes.len(), app.draw_expanded(0).nodes.len());
+}
+
+/// Sends what `payload` makes of each line of the topic to a graph that logs the topic it was given.
+fn sends_to_a_graph<T: serde::Serialize + std::marker::Send + Sync + 'static>(
+    payload: fn(&str) -> T,
+) -> StateGraph<Notes> {
+    let logs = async |notes: Notes| Notes::update().log([format!("{:?} {}", notes.topic, notes.total)]);
+    let child = StateGraph::<Notes>::new().add_node("logs", logs).add_edge(START, "logs").output(["log"]);
+    let fan_out = move |notes: &Notes| -> Vec<Send> {
+        notes.topic.iter().flat_map(|t| t.split(' ')).map(|word| Send::new("child", payload(word))).collect()
+    };
+    StateGraph::new().add_node("child", child.compile().unwrap()).add_conditional_edges(START, fan_out)
+}
+
+#[tokio::test]
+async fn a_typed_graph_runs_on_the_fields_it_was_sent() {
+    let app = sends_to_a_graph(|word| json!({ "topic": word, "unknown": 1 })).compile().unwrap();
+    let out = app.invoke(Notes::update().topic("x y").total(5)).await.unwrap();
+    assert_eq!(out.state.log, [r#"Some("x") 0"#, r#"Some("y") 0"#]);
+
+    let whole = |word: &str| Notes { topic: Some(word.to_owned()), total: 2, ..Notes::default() };
+    let saver = MemorySaver::new();
+    let app = || sends_to_a_graph(whole).checkpointer(saver.clone()).compile().unwrap();
+    app().invoke(Notes::update().topic("x y")).thread("t").interrupt_before(["child"]).await.unwrap();
+    let out = app().invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!(out.state.log, [r#"Some("x") 2"#, r#"Some("y") 2"#], "also from what a checkpoint kept");
+}
+
+#[tokio::test]
+async fn a_typed_graph_refuses_what_has_nothing_of_its_state() {
+    let refusal = |why: &str| {
+        format!(
+            "node `child` failed: the graph in node `child` cannot run on what it was sent: {why}; send some of its state's fields"
+        )
+    };
+    let app = sends_to_a_graph(|_| json!({ "other": 1 })).compile().unwrap();
+    let error = app.invoke(Notes::update().topic("x")).await.unwrap_err();
+    assert_eq!(error.to_string(), refusal("it has no field of the graph's state"));
+    let app = sends_to_a_graph(|_| json!({ "total": "many" })).compile().unwrap();
+    let error = app.invoke(Notes::update().topic("x")).await.unwrap_err();
+    assert!(error.to_string().contains("cannot run on what it was sent: field `total`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_graph_over_messages_runs_on_messages_it_was_sent() {
+    let echo = async |messages: Vec<Message>| Message::assistant(messages[0].text()).with_id("echo");
+    let child = MessageGraph::new().add_node("echo", echo).add_edge(START, "echo").compile().unwrap();
+    let app = MessageGraph::new()
+        .add_node("child", child)
+        .add_conditional_edges(START, |_: &Vec<Message>| Send::new("child", vec![Message::user("sent")]))
+        .compile()
+        .unwrap();
+    let out = app.invoke(Message::user("hi").with_id("1")).await.unwrap();
+    assert_eq!(out.state.iter().map(Message::text).collect::<Vec<_>>(), ["hi", "sent", "sent"]);
 }
