@@ -5,6 +5,7 @@
 //! parent's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
+mod blob;
 mod codec;
 mod memory;
 mod name;
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 
 use crate::id::CheckpointId;
 
+pub use blob::Blob;
 pub(crate) use codec::{Codec, with_scratch};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};

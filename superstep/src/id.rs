@@ -53,7 +53,8 @@ const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
 /// 100-nanosecond ticks since 1582, never the same twice in a process.
 fn next_tick() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| (d.as_nanos() / 100) as u64) + GREGORIAN;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = since.as_secs() * 10_000_000 + u64::from(since.subsec_nanos() / 100) + GREGORIAN;
     let last = LAST.fetch_max(now, Ordering::Relaxed);
     if now > last { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 }
 }

@@ -73,8 +73,8 @@ pub use channel::{
     NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
 pub use checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver, Name,
-    SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
+    Name, SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
 };
 pub use context::{Context, RunControl};
 #[cfg(feature = "png")]

@@ -390,7 +390,7 @@ pub(crate) fn encode_into<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec
     rmp_serde::encode::write_named(out, value).map_err(|e| CodecError::new(e.to_string()))
 }
 
-pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<bytes::Bytes, CodecError> {
+pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<crate::checkpoint::Blob, CodecError> {
     let mut out = Vec::new();
     encode_into(value, &mut out)?;
     Ok(out.into())

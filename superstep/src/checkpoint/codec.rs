@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 
 use crate::state::{CodecError, Persist, State};
 
@@ -31,23 +31,23 @@ impl<S: Persist> Codec<S> {
 }
 
 impl<S: State> Codec<S> {
-    pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Bytes, CodecError> {
+    pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Blob, CodecError> {
         with_scratch(|out| (self.encode_write)(schema, write, out))
     }
 
-    pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Bytes, CodecError> {
+    pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
         with_scratch(|out| (self.encode_field)(state, schema, field, out))
     }
 }
 
 /// Encodes into a buffer that is used again and again; the result has its exact size.
-pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
     thread_local! {
         static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
     let mut out = SCRATCH.take();
     out.clear();
-    let result = encode(&mut out).map(|()| Bytes::copy_from_slice(&out));
+    let result = encode(&mut out).map(|()| Blob::from(out.as_slice()));
     SCRATCH.set(out);
     result
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::checkpoint::Blob;
 use async_trait::async_trait;
-use bytes::Bytes;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -96,7 +96,7 @@ struct Namespace {
 }
 
 /// The fields that have a value; few states have many.
-type Fields = SmallVec<[(Name, Arc<Kept>); 2]>;
+type Fields = SmallVec<[(Name, Kept); 2]>;
 
 #[derive(Debug)]
 struct Entry {
@@ -106,18 +106,24 @@ struct Entry {
 }
 
 /// A field's value: whole, or writes on top of an older one.
-#[derive(Debug)]
-struct Kept {
-    before: Option<Arc<Kept>>,
-    value: FieldValue,
+#[derive(Debug, Clone)]
+enum Kept {
+    Whole(Blob),
+    Tail(Arc<Tail>),
 }
 
-impl Drop for Kept {
+#[derive(Debug)]
+struct Tail {
+    before: Option<Kept>,
+    writes: Vec<Blob>,
+}
+
+impl Drop for Tail {
     /// Long chains are taken apart one by one, not on the stack.
     fn drop(&mut self) {
         let mut next = self.before.take();
-        while let Some(mut kept) = next.and_then(Arc::into_inner) {
-            next = kept.before.take();
+        while let Some(Kept::Tail(tail)) = next {
+            next = Arc::into_inner(tail).and_then(|mut tail| tail.before.take());
         }
     }
 }
@@ -179,14 +185,14 @@ impl Namespace {
             match (changed.value, place) {
                 (FieldValue::Absent, Some(place)) => drop(fields.remove(place)),
                 (FieldValue::Absent, None) => {}
-                (value, place) => {
-                    let tail = matches!(value, FieldValue::Tail(_));
-                    let before = place.filter(|_| tail).map(|p| fields[p].1.clone());
-                    let kept = Arc::new(Kept { before, value });
-                    match place {
-                        Some(place) => fields[place].1 = kept,
-                        None => fields.push((changed.name, kept)),
-                    }
+                (FieldValue::Whole(bytes), Some(place)) => fields[place].1 = Kept::Whole(bytes),
+                (FieldValue::Whole(bytes), None) => fields.push((changed.name, Kept::Whole(bytes))),
+                (FieldValue::Tail(writes), Some(place)) => {
+                    let before = Some(fields[place].1.clone());
+                    fields[place].1 = Kept::Tail(Arc::new(Tail { before, writes }));
+                }
+                (FieldValue::Tail(writes), None) => {
+                    fields.push((changed.name, Kept::Tail(Arc::new(Tail { before: None, writes }))));
                 }
             }
         }
@@ -230,17 +236,18 @@ impl Entry {
 
 impl Kept {
     fn saved(&self, name: Name) -> SavedField {
-        let (mut whole, mut tails, mut next): (Option<Bytes>, Vec<&[Bytes]>, _) = (None, Vec::new(), Some(self));
+        let (mut whole, mut tails, mut next): (Option<Blob>, Vec<&[Blob]>, _) = (None, Vec::new(), Some(self));
         while let Some(kept) = next {
-            match &kept.value {
-                FieldValue::Whole(bytes) => {
+            next = match kept {
+                Kept::Whole(bytes) => {
                     whole = Some(bytes.clone());
-                    break;
+                    None
                 }
-                FieldValue::Tail(writes) => tails.push(writes),
-                FieldValue::Absent => break,
-            }
-            next = kept.before.as_deref();
+                Kept::Tail(tail) => {
+                    tails.push(&tail.writes);
+                    tail.before.as_ref()
+                }
+            };
         }
         SavedField::new(name, whole, tails.into_iter().rev().flatten().cloned().collect())
     }

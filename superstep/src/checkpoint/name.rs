@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use super::Blob;
 
 /// A name in a record: of a field, a trigger or a place in the order of writes. It reads as text.
 ///
@@ -32,7 +32,7 @@ enum Text {
 pub(crate) struct Texts {
     pub(crate) texts: Vec<Box<str>>,
     /// The names that the numbers in a checkpoint's control part stand for, encoded.
-    pub(crate) shape: Bytes,
+    pub(crate) shape: Blob,
 }
 
 /// The texts of a graph as one run knows them.
@@ -121,7 +121,7 @@ impl fmt::Debug for Name {
 ///
 /// ```
 /// use superstep::Shape;
-/// let shape = Shape::from(bytes::Bytes::from_static(b"as it was saved"));
+/// let shape = Shape::from(superstep::Blob::from(b"as it was saved".to_vec()));
 /// assert_eq!(&*shape, b"as it was saved");
 /// ```
 #[derive(Clone)]
@@ -129,7 +129,7 @@ pub struct Shape(Names);
 
 #[derive(Clone)]
 enum Names {
-    Own(Bytes),
+    Own(Blob),
     Of(Arc<Labels>),
 }
 
@@ -143,8 +143,8 @@ impl Deref for Shape {
     }
 }
 
-impl From<Bytes> for Shape {
-    fn from(bytes: Bytes) -> Self {
+impl From<Blob> for Shape {
+    fn from(bytes: Blob) -> Self {
         Self(Names::Own(bytes))
     }
 }

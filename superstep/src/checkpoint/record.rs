@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ pub struct CheckpointRecord {
     /// The names that the numbers in `control` stand for; the same bytes for all checkpoints of a graph.
     pub shape: Shape,
     /// What triggers what: the engine's own part, encoded.
-    pub control: Bytes,
+    pub control: Blob,
     /// The fields that changed.
     pub fields: Vec<FieldRecord>,
     /// What tasks of the step wrote that was not saved before: pending writes of the base, saved with
@@ -108,9 +108,9 @@ pub struct FieldRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValue {
     /// The whole value.
-    Whole(Bytes),
+    Whole(Blob),
     /// Writes to merge into the parent's value, in order.
-    Tail(Vec<Bytes>),
+    Tail(Vec<Blob>),
     /// It has no value any more.
     Absent,
 }
@@ -167,7 +167,7 @@ pub struct WriteRecord {
     /// The field or trigger.
     pub channel: Name,
     /// The encoded value; empty for triggers.
-    pub value: Bytes,
+    pub value: Blob,
     /// Whether it replaces the value past the reducer.
     pub overwrite: bool,
 }
@@ -207,14 +207,14 @@ pub struct SavedField {
     /// The field's name.
     pub name: Name,
     /// The last whole value; nothing if all is in the tail.
-    pub whole: Option<Bytes>,
+    pub whole: Option<Blob>,
     /// The writes since, oldest first.
-    pub tail: Vec<Bytes>,
+    pub tail: Vec<Blob>,
 }
 
 impl SavedField {
     /// A field's value.
-    pub fn new(name: Name, whole: Option<Bytes>, tail: Vec<Bytes>) -> Self {
+    pub fn new(name: Name, whole: Option<Blob>, tail: Vec<Blob>) -> Self {
         Self { name, whole, tail }
     }
 }

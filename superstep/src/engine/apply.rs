@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use smallvec::SmallVec;
 
 use super::attempt::panic_text;
@@ -113,22 +113,22 @@ pub(crate) fn guarded<S: State, T>(
 }
 
 /// Writes with their fields and, if they were saved, their bytes.
-type Puts<S> = SmallVec<[(usize, Put<<S as State>::Write>, Option<Bytes>); 2]>;
+type Puts<S> = SmallVec<[(usize, Put<<S as State>::Write>, Option<Blob>); 2]>;
 
 /// What a checkpoint can take over from the writes of one field.
 struct Saved {
     kind: FieldKind,
-    bytes: Option<SmallVec<[Bytes; 1]>>,
+    bytes: Option<SmallVec<[Blob; 1]>>,
 }
 
 impl Saved {
-    fn new<W>(kind: FieldKind, first: &Put<W>, bytes: Option<Bytes>) -> Self {
+    fn new<W>(kind: FieldKind, first: &Put<W>, bytes: Option<Blob>) -> Self {
         let mut saved = Self { kind, bytes: Some(SmallVec::new()) };
         saved.add(first, bytes);
         saved
     }
 
-    fn add<W>(&mut self, put: &Put<W>, bytes: Option<Bytes>) {
+    fn add<W>(&mut self, put: &Put<W>, bytes: Option<Blob>) {
         match (&mut self.bytes, bytes) {
             (Some(list), Some(bytes)) if !put.overwrite => list.push(bytes),
             _ => self.bytes = None,
@@ -284,7 +284,7 @@ impl<'a, S: State> Step<'a, S> {
     fn put_all(
         &mut self,
         list: &mut SmallVec<[Put<S::Write>; 1]>,
-        encoded: &mut SmallVec<[Bytes; 1]>,
+        encoded: &mut SmallVec<[Blob; 1]>,
     ) -> Result<(), InvalidUpdate> {
         if list.len() <= 1 {
             let Some(put) = list.pop() else { return Ok(()) };

@@ -85,7 +85,7 @@ impl<S: State> Run<S> {
         let entries: Vec<(String, Vec<u8>, bool)> =
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
-        cache.set(vec![(key, bytes, ttl)]).await.map_err(failed)
+        cache.set(vec![(key, bytes.into(), ttl)]).await.map_err(failed)
     }
 }
 

@@ -223,7 +223,7 @@ impl<S: State> CallDesk<S> {
                 .await?;
                 if let (Some(key), Some(cache)) = (key, &self.cache) {
                     let ttl = options.cache.flatten();
-                    cache.set(vec![(key, crate::state::encode(&value)?, ttl)]).await?;
+                    cache.set(vec![(key, crate::state::encode(&value)?.into(), ttl)]).await?;
                 }
                 Ok(value)
             }

@@ -2,7 +2,7 @@
 //!
 //! Numbers stand for names that are kept beside them, so a graph may gain and lose nodes between runs.
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,7 +30,12 @@ enum SavedGoto {
 struct Writer<'a>(&'a mut Vec<u8>);
 
 impl Writer<'_> {
-    fn number(&mut self, mut number: u64) {
+    #[inline]
+    fn number(&mut self, number: u64) {
+        if number < 0x80 { self.0.push(number as u8) } else { self.long_number(number) }
+    }
+
+    fn long_number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -85,7 +90,7 @@ fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
 
 /// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes.
 /// One text for all checkpoints of a graph.
-pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Bytes {
+pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
     out.number(plan.triggered.len() as u64);
@@ -99,7 +104,7 @@ pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Bytes {
     bytes.into()
 }
 
-pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Bytes, String> {
+pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Blob, String> {
     with_scratch(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
 }
 

@@ -180,7 +180,8 @@ impl<S: State> Run<S> {
             if self.graph.debug {
                 self.log_step();
             }
-            match self.execute(started).await? {
+            // Boxed: most steps never come here, and every run would carry its size along.
+            match Box::pin(self.execute(started)).await? {
                 Ended::Done => {}
                 other => return Ok(other),
             }

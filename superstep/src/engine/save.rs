@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Poller, Poll};
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use serde_json::Value;
 
 use super::apply::guarded;
@@ -34,8 +34,8 @@ pub(crate) struct Journal {
 enum Entry {
     /// Encode the value when it is saved.
     Dirty,
-    Whole(Bytes),
-    Tail(Vec<Bytes>),
+    Whole(Blob),
+    Tail(Vec<Blob>),
     Absent,
 }
 
@@ -72,12 +72,12 @@ impl Journal {
     }
 
     /// A field was set to this.
-    pub(crate) fn whole(&mut self, field: usize, bytes: Bytes) {
+    pub(crate) fn whole(&mut self, field: usize, bytes: Blob) {
         self.set(field, Entry::Whole(bytes));
     }
 
     /// These writes were merged into a field.
-    pub(crate) fn tail(&mut self, field: usize, writes: Vec<Bytes>) {
+    pub(crate) fn tail(&mut self, field: usize, writes: Vec<Blob>) {
         match self.changed.iter_mut().find(|(f, _)| *f == field) {
             None => self.set(field, Entry::Tail(writes)),
             Some((_, Entry::Tail(earlier))) => earlier.extend(writes),
@@ -250,8 +250,8 @@ impl<S: State> Saver<S> {
                 .map_err(refused)?;
             }
             let size = TailSize {
-                tail: field.tail.iter().map(Bytes::len).sum(),
-                whole: field.whole.as_ref().map_or(0, Bytes::len),
+                tail: field.tail.iter().map(|b| b.len()).sum(),
+                whole: field.whole.as_ref().map_or(0, |b| b.len()),
             };
             journal.tails.push((place, size));
             restored.push(place);
@@ -415,10 +415,10 @@ impl TailSize {
     /// Whether more writes may go to the tail: the tail must not outgrow the last whole value by much,
     /// so that reading costs at most a small multiple of the value, and neither do the whole values
     /// that are written one after another.
-    fn takes(&mut self, writes: &[Bytes]) -> bool {
+    fn takes(&mut self, writes: &[Blob]) -> bool {
         const SMALL: usize = 4096;
         const TIMES: usize = 3;
-        let more: usize = writes.iter().map(Bytes::len).sum();
+        let more: usize = writes.iter().map(|b| b.len()).sum();
         if self.tail + more > TIMES * self.whole.max(SMALL) {
             return false;
         }

@@ -1,6 +1,6 @@
 //! What a task wrote, in memory.
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use serde_json::Value;
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ pub(crate) struct TaskWrites<S: State> {
     /// Triggers written, with the member for joins.
     pub(crate) signals: SmallVec<[(usize, usize); 1]>,
     /// The encoded puts, if someone saved them.
-    pub(crate) encoded: SmallVec<[Bytes; 1]>,
+    pub(crate) encoded: SmallVec<[Blob; 1]>,
     /// It finished, even if it wrote nothing.
     pub(crate) done: bool,
     rest: Option<Box<Rest<S>>>,
@@ -224,9 +224,9 @@ impl<S: State> TaskWrites<S> {
             let name = scribe.labels.name(*channel);
             let value = match &plan.control[*channel].kind {
                 ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
-                    Bytes::copy_from_slice(members[*member].as_bytes())
+                    Blob::from(members[*member].as_bytes())
                 }
-                _ => Bytes::new(),
+                _ => Blob::default(),
             };
             writes.push(WriteRecord { channel: name, value, overwrite: false });
         }
@@ -239,7 +239,7 @@ impl<S: State> TaskWrites<S> {
             writes.push(WriteRecord { channel: RETURN.into(), value, overwrite: false });
         }
         if self.done && writes.is_empty() {
-            writes.push(WriteRecord { channel: NO_WRITES.into(), value: Bytes::new(), overwrite: false });
+            writes.push(WriteRecord { channel: NO_WRITES.into(), value: Blob::default(), overwrite: false });
         }
         Ok(TaskRecord {
             task,
@@ -310,7 +310,7 @@ fn describe<S: State>(plan: &Plan<S>, write: &S::Write) -> String {
 type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Option<u64>, Option<u64>, bool)>);
 
 /// A send as it is saved: node, payload, timeout in milliseconds.
-pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Bytes, String> {
+pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Blob, String> {
     let payload = tracked_payload(plan, &send.payload)?;
     // Rounded up: no limit becomes one of no time.
     let ms =
@@ -321,7 +321,7 @@ pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Bytes
 }
 
 /// A payload without the untracked fields that it may carry.
-fn tracked_payload<S: State>(plan: &Plan<S>, payload: &Payload) -> Result<Bytes, String> {
+fn tracked_payload<S: State>(plan: &Plan<S>, payload: &Payload) -> Result<Blob, String> {
     if !plan.untracked.is_empty()
         && let Some(Value::Object(map)) = payload.peek::<Value>()
     {
@@ -340,12 +340,12 @@ pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
     Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout: timeout.map(Box::new) })
 }
 
-/// Bytes as msgpack's own kind of bytes.
+/// Blob as msgpack's own kind of bytes.
 mod serde_bytes {
-    use bytes::Bytes;
+    use crate::checkpoint::Blob;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    pub(super) struct Bytes2(pub(super) Bytes);
+    pub(super) struct Bytes2(pub(super) Blob);
 
     impl Serialize for Bytes2 {
         fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
@@ -362,7 +362,7 @@ mod serde_bytes {
                     f.write_str("bytes")
                 }
                 fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes2, E> {
-                    Ok(Bytes2(Bytes::copy_from_slice(bytes)))
+                    Ok(Bytes2(Blob::from(bytes)))
                 }
             }
             deserializer.deserialize_bytes(Visitor)

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Codec, Texts};
+use crate::checkpoint::{Blob, Codec, Texts};
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
@@ -496,7 +496,7 @@ pub(crate) fn finish<S: State>(
         lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
-        texts: Arc::new(Texts { texts, shape: bytes::Bytes::new() }),
+        texts: Arc::new(Texts { texts, shape: Blob::default() }),
         seen_len,
         triggered,
         transient: of_kind(&FieldKind::is_transient),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use crate::checkpoint::Blob;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -76,19 +76,19 @@ pub struct Payload(Carried);
 #[derive(Clone)]
 enum Carried {
     Value(Arc<dyn PayloadValue>),
-    Saved(Box<Bytes>),
+    Saved(Box<Blob>),
 }
 
 trait PayloadValue: Any + std::marker::Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    fn encoded(&self) -> Result<Bytes, CodecError>;
+    fn encoded(&self) -> Result<Blob, CodecError>;
 }
 
 impl<T: Serialize + std::marker::Send + Sync + 'static> PayloadValue for T {
     fn as_any(&self) -> &dyn Any {
         self
     }
-    fn encoded(&self) -> Result<Bytes, CodecError> {
+    fn encoded(&self) -> Result<Blob, CodecError> {
         encode(self)
     }
 }
@@ -98,7 +98,7 @@ impl Payload {
         Self(Carried::Value(Arc::new(value)))
     }
 
-    pub(crate) fn saved(bytes: Bytes) -> Self {
+    pub(crate) fn saved(bytes: Blob) -> Self {
         Self(Carried::Saved(Box::new(bytes)))
     }
 
@@ -128,10 +128,10 @@ impl Payload {
         self.get()
     }
 
-    pub(crate) fn encoded(&self) -> Result<Bytes, CodecError> {
+    pub(crate) fn encoded(&self) -> Result<Blob, CodecError> {
         match &self.0 {
             Carried::Value(value) => value.encoded(),
-            Carried::Saved(bytes) => Ok(Bytes::clone(bytes)),
+            Carried::Saved(bytes) => Ok(Blob::clone(bytes)),
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use serde_json::json;
 use superstep::{
-    CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MappedGraph,
+    Blob, CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MappedGraph,
     MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph, Superstep,
 };
 
@@ -295,7 +294,7 @@ async fn a_checkpoint_of_a_newer_format_is_refused_by_name() {
 async fn a_field_that_does_not_decode_is_refused_by_name() {
     let words = tampered(|saved| {
         let field = saved.fields.iter_mut().find(|f| &*f.name == "topic").expect("it was saved");
-        field.whole = Some(Bytes::from_static(b"\xc1 not msgpack"));
+        field.whole = Some(Blob::from(b"\xc1 not msgpack".as_slice()));
     })
     .await;
     assert!(words.contains("thread `t`, checkpoint <id>, field `topic`"), "{words}");
@@ -303,7 +302,7 @@ async fn a_field_that_does_not_decode_is_refused_by_name() {
 
 #[tokio::test]
 async fn triggers_that_do_not_decode_are_refused() {
-    let words = tampered(|saved| saved.record.control = Bytes::from_static(b"\xff\xff\xff")).await;
+    let words = tampered(|saved| saved.record.control = Blob::from(b"\xff\xff\xff".as_slice())).await;
     assert!(words.contains("thread `t`, checkpoint <id>, triggers"), "{words}");
 }
 

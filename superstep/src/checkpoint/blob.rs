@@ -1,0 +1,90 @@
+//! Encoded values: small ones in place, others shared.
+
+use std::fmt;
+use std::ops::Deref;
+
+use bytes::Bytes;
+
+/// The bytes of an encoded value. Clones share them; a few bytes are kept in place, without memory of their own.
+///
+/// ```
+/// use superstep::Blob;
+/// let blob = Blob::from(b"as it was saved".as_slice());
+/// assert_eq!(&*blob, b"as it was saved");
+/// assert_eq!(blob, Blob::from(b"as it was saved".to_vec()));
+/// ```
+#[derive(Clone)]
+pub struct Blob(Held);
+
+/// As many as fit beside the length where [`Bytes`] has its pointers.
+const SMALL: usize = 23;
+
+#[derive(Clone)]
+enum Held {
+    Small { len: u8, bytes: [u8; SMALL] },
+    Shared(Bytes),
+}
+
+impl Default for Blob {
+    fn default() -> Self {
+        Self(Held::Small { len: 0, bytes: [0; SMALL] })
+    }
+}
+
+impl Deref for Blob {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Held::Small { len, bytes } => &bytes[..usize::from(*len)],
+            Held::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for Blob {
+    fn from(slice: &[u8]) -> Self {
+        match slice.len() {
+            len @ 0..=SMALL => {
+                let mut bytes = [0; SMALL];
+                bytes[..len].copy_from_slice(slice);
+                Self(Held::Small { len: len as u8, bytes })
+            }
+            _ => Self(Held::Shared(Bytes::copy_from_slice(slice))),
+        }
+    }
+}
+
+impl From<Bytes> for Blob {
+    fn from(bytes: Bytes) -> Self {
+        if bytes.len() <= SMALL { Self::from(&*bytes) } else { Self(Held::Shared(bytes)) }
+    }
+}
+
+impl From<Vec<u8>> for Blob {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<Blob> for Bytes {
+    fn from(blob: Blob) -> Self {
+        match blob.0 {
+            Held::Small { .. } => Bytes::copy_from_slice(&blob),
+            Held::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Blob {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Blob {}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&Bytes::copy_from_slice(self), f)
+    }
+}
