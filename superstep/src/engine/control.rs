@@ -5,6 +5,7 @@
 use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::live::{Live, Signal, Start};
 use super::writes::{decode_send, encode_send};
@@ -266,8 +267,8 @@ fn read_seen<S: State>(
     input: &mut Reader<'_>,
     places: Option<&Places>,
     live: &mut Live<S>,
-) -> Result<Vec<usize>, String> {
-    let mut read = Vec::new();
+) -> Result<SmallVec<[usize; 2]>, String> {
+    let mut read = SmallVec::new();
     for _ in 0..input.number()? {
         let (at, version) = (input.number()? as usize, input.number()?);
         let at = match places {

@@ -10,7 +10,7 @@ use super::apply::apply_one;
 use super::attempt::{End, Finished, poll_node};
 use super::execute::{Polled, Started};
 use super::run::{Run, Tick};
-use super::tasks;
+use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, Source};
 use crate::context::Context;
@@ -31,8 +31,14 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
-            while let Some(node) = tasks::lone_node(&plan, &self.live).filter(|n| plan.nodes[*n].glides()) {
+            loop {
+                let ahead = tasks::ahead(&plan, &self.live);
                 self.may_step()?;
+                let node = match ahead {
+                    Ahead::Nothing => return Ok((Tick::Done, None)),
+                    Ahead::Lone(node) if plan.nodes[node].glides() => node,
+                    _ => break,
+                };
                 if self.shared.control.drain_reason().is_some() {
                     break;
                 }

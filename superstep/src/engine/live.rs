@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use crate::node::{Goto, Send};
 use crate::plan::{ControlKind, Plan};
@@ -10,7 +11,7 @@ use crate::state::{Put, Scratch, State};
 
 /// A set of small numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Bits(smallvec::SmallVec<[u64; 2]>);
+pub(crate) struct Bits(SmallVec<[u64; 2]>);
 
 impl Bits {
     #[inline]
@@ -79,7 +80,7 @@ pub(crate) struct Live<S: State> {
     pub(crate) present: Bits,
     pub(crate) signals: Vec<Signal>,
     /// Triggers that are open for one step.
-    pub(crate) open: Vec<usize>,
+    pub(crate) open: SmallVec<[usize; 2]>,
     pub(crate) start: Option<Start<S>>,
     pub(crate) sends: Vec<Send>,
     /// The step in which each channel changed last; one number for all changes of a step.
@@ -88,7 +89,7 @@ pub(crate) struct Live<S: State> {
     /// For each node, the versions of its triggers that it has run on.
     pub(crate) seen: Vec<u64>,
     /// The places in `seen` with the newest version of all: where the nodes are that ran last.
-    pub(crate) last_seen: Vec<usize>,
+    pub(crate) last_seen: SmallVec<[usize; 2]>,
     /// The newest version when the run was resumed last: what stops hold against.
     pub(crate) stop_seen: u64,
     /// The channels that the last step updated; `None` if that is not known.
@@ -107,13 +108,13 @@ impl<S: State> Live<S> {
             state: Arc::new(S::empty(&plan.schema)),
             present,
             signals: plan.control.iter().map(|_| Signal::default()).collect(),
-            open: Vec::new(),
+            open: SmallVec::new(),
             start: None,
             sends: Vec::new(),
             versions: vec![0; plan.triggered.len()],
             max_version: 0,
             seen: vec![0; plan.seen_len],
-            last_seen: Vec::new(),
+            last_seen: SmallVec::new(),
             stop_seen: 0,
             updated: None,
             scratch: Vec::new(),

@@ -53,20 +53,31 @@ impl<S: State> Task<S> {
     }
 }
 
-/// The node that the next step runs, if it is one alone and woken by an edge.
-pub(crate) fn lone_node<S: State>(plan: &Plan<S>, live: &Live<S>) -> Option<usize> {
+/// What the next step runs, as far as it can be told without making tasks.
+pub(crate) enum Ahead {
+    Nothing,
+    /// One node alone, woken by an edge.
+    Lone(usize),
+    Other,
+}
+
+pub(crate) fn ahead<S: State>(plan: &Plan<S>, live: &Live<S>) -> Ahead {
     let bare = live.sends.is_empty() && !matches!(live.start, Some(Start::Value(_)));
-    let updated = live.updated.as_ref().filter(|_| bare)?;
+    let Some(updated) = live.updated.as_ref().filter(|list| bare && !list.is_empty()) else { return Ahead::Other };
     let mut woken = None;
     for channel in updated {
         match (&*plan.triggered[*channel], woken) {
             ([], _) => {}
             ([node], None) => woken = Some(*node),
             ([node], Some(known)) if *node == known => {}
-            _ => return None,
+            _ => return Ahead::Other,
         }
     }
-    woken.filter(|node| live.triggers(plan, *node))
+    match woken {
+        None => Ahead::Nothing,
+        Some(node) if live.triggers(plan, node) => Ahead::Lone(node),
+        Some(_) => Ahead::Other,
+    }
 }
 
 /// The tasks of the next step: sends first, then the nodes with open triggers.
