@@ -3,6 +3,7 @@
 mod container;
 mod entry;
 mod field;
+pub(crate) mod serde;
 
 pub(crate) use container::{ContainerAttr, container};
 pub(crate) use entry::entries;

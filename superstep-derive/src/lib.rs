@@ -42,7 +42,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// - the implementations of `State`, of `Persist` and, with superstep's feature `schema`, of `StateSchema`;
 /// - `ChatUpdate`, a partial `Chat` in which every field is optional, with one setter per field and
 ///   a `clear_..` for every `Option`. A setter of a field that collects takes items, and adds to those
-///   it already has; the others set;
+///   it already has; the others set. It is `Debug` if every tracked field is;
 /// - `Chat::update()`, an empty `ChatUpdate`;
 /// - one constant per field, `Chat::LOG`, to name the field in an `Update`;
 /// - `ChatWrite`, hidden, a write to one of the fields.
@@ -74,6 +74,13 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `#[state(untracked)]` | lives in the run, never in a checkpoint |
 ///
 /// Beside it, `#[state(rename = "name")]` sets the field's name in checkpoints and events.
+///
+/// # Attributes of serde
+///
+/// A state is saved and shown field by field, each by its type's own `Serialize`; what serde is told about the
+/// struct does not count. So `#[serde(skip)]`, `with`, `rename`, `rename_all`, `flatten` and their like are refused,
+/// unless `#[state(..)]` says the same beside them: `untracked` for `skip`, `rename` for `rename`.
+/// `#[serde(default)]` does no harm.
 #[proc_macro_derive(State, attributes(state))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     expand::derive(&parse_macro_input!(input as DeriveInput)).into()

@@ -43,6 +43,8 @@ pub(crate) fn model(
     fields: &[&syn::Field],
     errors: &mut Errors,
 ) -> Model {
+    let all_renamed = fields.iter().all(|field| attr::field(&field.attrs, &mut Errors::default()).rename.is_some());
+    attr::serde::of_container(&input.attrs, all_renamed, errors);
     let fields = checked_fields(fields, errors);
     let mut model = Model {
         ident: input.ident.clone(),
@@ -86,7 +88,9 @@ fn checked_fields(fields: &[&syn::Field], errors: &mut Errors) -> Vec<Field> {
     let mut checked = Vec::new();
     for field in fields {
         let Some(ident) = &field.ident else { continue };
-        let FieldAttr { kind, rename } = attr::field(&field.attrs, errors);
+        let read = attr::field(&field.attrs, errors);
+        attr::serde::of_field(&field.attrs, &read, errors);
+        let FieldAttr { kind, rename } = read;
         let name = checked_name(ident, rename.as_ref(), &mut taken, errors);
         let constant = checked_constant(ident, &mut constants, errors);
         checked.push(Field {
