@@ -172,6 +172,18 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Adds a node: an async function, a compiled graph, a [`Node`] or an [`Agent`](crate::Agent).
+    ///
+    /// A closure that captures clones what it captured into the future that it returns, since tasks outlive the call:
+    ///
+    /// ```
+    /// use superstep::{AgentState, AgentStateUpdate, Message, StateGraph, START};
+    /// let model = String::from("small");
+    /// let graph = StateGraph::<AgentState>::new().add_edge(START, "ask").add_node("ask", move |_: AgentState| {
+    ///     let model = model.clone();
+    ///     async move { AgentStateUpdate { messages: Some(vec![Message::assistant(model)]) } }
+    /// });
+    /// # graph.compile().unwrap();
+    /// ```
     pub fn add_node<M>(self, name: impl Into<String>, node: impl IntoNode<S, M>) -> Self {
         self.add_node_with(name, node, NodeOptions::new())
     }

@@ -20,7 +20,10 @@ use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
-    note = "a node is `async fn(State, ..)`: first the state (`{S}` or `Arc<{S}>`) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these"
+    note = "a node is `async fn(State, ..)`: first the state (`{S}` or `Arc<{S}>`) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
+    note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
+    note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
+    note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`"
 )]
 pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Takes the arguments out of the call and starts the function.
@@ -91,7 +94,10 @@ handlers!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
     note = "a node is `async fn(State, ..)`: first the state (`{S}` or `Arc<{S}>`) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
-    note = "types that implement `Node<{S}>` or `Agent<State = {S}>`, and compiled graphs, are nodes too"
+    note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
+    note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
+    note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`",
+    note = "types that implement `Node<{S}>` or `Agent<State = {S}>`, and compiled graphs over `{S}`, are nodes too; a graph over another state becomes one with `MappedGraph::new(graph, input, output)`"
 )]
 pub trait IntoNode<S: State, Marker> {
     /// Erases its type.
