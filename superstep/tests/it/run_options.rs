@@ -267,6 +267,16 @@ async fn a_blocking_run_inside_a_runtime_is_refused() {
     let error = saved(a_b_c()).invoke(input()).thread("t").blocking().unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (ErrorKind::Invalid, "`blocking` was called inside an async runtime; await the run there instead")
+        (
+            ErrorKind::Invalid,
+            "`blocking` was called inside an async runtime; await the run there, or call it in `tokio::task::spawn_blocking`"
+        )
     );
+}
+
+#[tokio::test]
+async fn a_blocking_run_is_fine_where_a_runtime_lets_threads_block() {
+    let app = saved(a_b_c());
+    let run = move || app.invoke(input()).thread("t").blocking().unwrap().state.log;
+    assert_eq!(tokio::task::spawn_blocking(run).await.unwrap(), ["a", "b", "c"]);
 }
