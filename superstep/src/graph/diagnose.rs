@@ -77,7 +77,7 @@ pub(crate) fn diagnose<S: State>(graph: &StateGraph<S>) -> Vec<Diagnostic> {
     let map = Map::of(graph);
     let mut found = Vec::new();
     map.unreachable(&mut found);
-    map.may_run_twice(graph, &mut found);
+    Map::may_run_twice(graph, &mut found);
     same_field(graph, &mut found);
     goto_beside_edges(graph, &mut found);
     found
@@ -169,25 +169,28 @@ impl<'a> Map<'a> {
         steps
     }
 
-    fn on_loop(&self, node: &str) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut queue: VecDeque<&str> = self.after(node).collect();
-        while let Some(next) = queue.pop_front() {
-            if next == node {
+    /// Whether static edges alone lead from a node back to it; then it is meant to run again.
+    fn on_static_loop<S: State>(graph: &'a StateGraph<S>, node: &str) -> bool {
+        let mut seen = BTreeSet::from([node]);
+        loop {
+            let reached = graph.edges.iter().filter(|(from, _)| seen.contains(from.as_str()));
+            let reached: Vec<&str> = reached.map(|(_, to)| to.as_str()).collect();
+            if reached.contains(&node) {
                 return true;
             }
-            if seen.insert(next) {
-                queue.extend(self.after(next));
+            let before = seen.len();
+            seen.extend(reached);
+            if seen.len() == before {
+                return false;
             }
         }
-        false
     }
 
-    fn may_run_twice<S: State>(&self, graph: &'a StateGraph<S>, found: &mut Vec<Diagnostic>) {
+    fn may_run_twice<S: State>(graph: &'a StateGraph<S>, found: &mut Vec<Diagnostic>) {
         let deferred: BTreeSet<&str> =
             graph.nodes.iter().filter(|(_, _, o)| o.defer).map(|(n, _, _)| n.as_str()).collect();
         for (node, steps) in Self::steps(graph) {
-            if steps.len() > 1 && !deferred.contains(node) && !self.on_loop(node) {
+            if steps.len() > 1 && !deferred.contains(node) && !Self::on_static_loop(graph, node) {
                 found.push(Diagnostic::MayRunTwice { node: node.to_owned(), steps: steps.into_iter().collect() });
             }
         }

@@ -253,6 +253,16 @@ fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
     );
 }
 
+/// A way back that a node may take once hid that the ways there differ.
+#[test]
+fn a_loop_that_a_command_may_take_hides_nothing() {
+    let back = NodeOptions::new().destinations(["a"]);
+    let graph = a_b_c().add_edge("a", "c").add_node_with("d", says("d"), back).add_edge("c", "d");
+    let found = graph.compile().unwrap();
+    let twice = |node: &str, steps: [usize; 2]| Diagnostic::MayRunTwice { node: node.to_owned(), steps: steps.into() };
+    assert_eq!(found.diagnostics(), [twice("c", [2, 3]), twice("d", [3, 4])]);
+}
+
 #[test]
 fn a_node_on_paths_of_different_length_is_diagnosed() {
     diagnosed(
