@@ -18,6 +18,24 @@ pub mod typed {
     pub use crate::channel::typed::*;
 }
 
+/// A type whose values can be shown. Implemented for everything that is `Debug`; the lifetime defers the check.
+#[diagnostic::on_unimplemented(
+    message = "an update that holds `{Self}` cannot be shown",
+    label = "not `Debug`",
+    note = "derive `Debug` for it"
+)]
+pub trait Shown<'checked> {
+    /// The value as what can be shown.
+    fn shown(&self) -> &dyn std::fmt::Debug;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: std::fmt::Debug> Shown<'_> for T {
+    fn shown(&self) -> &dyn std::fmt::Debug {
+        self
+    }
+}
+
 /// Gives every message an id that has none.
 pub fn give_ids<M: MessageLike>(messages: &mut [M]) {
     crate::state::give_ids(messages);

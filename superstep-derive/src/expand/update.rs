@@ -9,7 +9,7 @@ use crate::setter::{self, Argument};
 use crate::valid::{Field, Model};
 
 pub(super) fn expand(model: &Model) -> TokenStream {
-    let parts = [declaration(model), clone_and_default(model), setters(model), conversions(model)];
+    let parts = [declaration(model), clone_and_default(model), debug(model), setters(model), conversions(model)];
     quote!(#(#parts)*)
 }
 
@@ -44,6 +44,36 @@ fn clone_and_default(model: &Model) -> TokenStream {
         impl #impl_generics ::core::clone::Clone for #update #arguments #bounded_where {
             fn clone(&self) -> Self {
                 Self { #(#fields: ::core::clone::Clone::clone(&self.#fields),)* }
+            }
+        }
+    }
+}
+
+/// `Debug`: the fields that are written. Its bounds are checked only where an update is shown.
+fn debug(model: &Model) -> TokenStream {
+    let Model { update, .. } = model;
+    let private = model.private();
+    let shown = model.deferred(&quote!(#private::Shown));
+    let (impl_generics, _, where_clause) = shown.split_for_impl();
+    let arguments = model.generics.split_for_impl().1;
+    let text = update.to_string();
+    let fields = model.fields.iter().map(|field| {
+        let (ident, name) = (&field.ident, names::plain(&field.ident));
+        let show = if field.is_tracked() {
+            quote!(#private::Shown::shown(value))
+        } else {
+            quote!(&::core::format_args!(".."))
+        };
+        quote!(if let ::core::option::Option::Some(value) = &self.#ident { shown.field(#name, #show); })
+    });
+    quote! {
+        #[automatically_derived]
+        #[allow(unused_variables, unused_mut)]
+        impl #impl_generics ::core::fmt::Debug for #update #arguments #where_clause {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let mut shown = f.debug_struct(#text);
+                #(#fields)*
+                shown.finish_non_exhaustive()
             }
         }
     }

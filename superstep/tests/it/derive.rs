@@ -384,3 +384,10 @@ fn schema() {
     let d = Described::empty(&());
     let _ = (d.log, d.n, d.c);
 }
+
+#[test]
+fn an_update_shows_what_it_writes() {
+    let update = Chat::update().log(["asked"]).topic("tea").cache(Catalog::default());
+    assert_eq!(format!("{update:?}"), r#"ChatUpdate { log: ["asked"], topic: Some("tea"), cache: .., .. }"#);
+    assert_eq!(format!("{:?}", Chat::update()), "ChatUpdate { .. }");
+}
