@@ -49,6 +49,12 @@ pub enum Diagnostic {
         /// Where its static edges lead.
         edges: Vec<String>,
     },
+    /// A node may lead anywhere, and there are nodes that no known edge leads to: `compile` cannot check where it leads,
+    /// and a drawing cannot show it.
+    UnknownTargets {
+        /// The node.
+        node: String,
+    },
 }
 
 impl fmt::Display for Diagnostic {
@@ -69,6 +75,10 @@ impl fmt::Display for Diagnostic {
                     "node `{node}` has destinations for `goto` and static edges to {edges:?}: goto adds to them, both run"
                 )
             }
+            Diagnostic::UnknownTargets { node } => write!(
+                f,
+                "it is not known where the conditional edges or commands of `{node}` lead, so a drawing cannot show it; name the targets with `#[derive(Routes)]`, `add_conditional_edges_with_map` or `NodeOptions::destinations`"
+            ),
         }
     }
 }
@@ -140,14 +150,16 @@ impl<'a> Map<'a> {
         seen
     }
 
-    /// If something that is reached may lead anywhere, so may everything be.
+    /// If something that is reached may lead anywhere, so may everything be: then that is what to tell.
     fn unreachable(&self, found: &mut Vec<Diagnostic>) {
         let reachable = self.reachable();
-        if !reachable.is_disjoint(&self.open_ended) {
-            return;
+        let mut lost = self.nodes.iter().filter(|n| !reachable.contains(*n)).peekable();
+        let mut open = reachable.intersection(&self.open_ended).peekable();
+        if open.peek().is_none() {
+            found.extend(lost.map(|n| Diagnostic::Unreachable { node: (*n).to_owned() }));
+        } else if lost.peek().is_some() {
+            found.extend(open.map(|n| Diagnostic::UnknownTargets { node: (*n).to_owned() }));
         }
-        let lost = self.nodes.iter().filter(|n| !reachable.contains(*n));
-        found.extend(lost.map(|n| Diagnostic::Unreachable { node: (*n).to_owned() }));
     }
 
     /// The steps in which each node may run, on static edges without going round a loop.

@@ -1,4 +1,5 @@
-//! Drawing a graph: its edges are found by playing it with every declared way open.
+//! Drawing a graph: its edges are found by playing it with every declared way open. What the play does not come to is
+//! drawn as it was declared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
 use crate::graph::compile::CompiledStateGraph;
-use crate::plan::{ControlKind, END, Plan, START, StopAt};
+use crate::plan::{ControlKind, END, NodePlan, Plan, START, StopAt};
 use crate::state::State;
 
 /// How many steps are played at most.
@@ -14,6 +15,13 @@ const LIMIT: usize = 250;
 
 impl<S: State> CompiledStateGraph<S> {
     /// The graph as nodes and edges.
+    ///
+    /// Edges are drawn as far as they are known. A conditional edge that returns plain names, a `goto` or a `Send` may
+    /// lead anywhere, so the nodes that only they lead to stand alone, and
+    /// [`Diagnostic::UnknownTargets`](crate::Diagnostic::UnknownTargets) says whose targets are missing. Name them
+    /// with `#[derive(Routes)]`, with
+    /// [`add_conditional_edges_with_map`](crate::StateGraph::add_conditional_edges_with_map), or with
+    /// [`NodeOptions::destinations`](crate::NodeOptions::destinations).
     pub fn draw(&self) -> Drawing {
         self.draw_expanded(0)
     }
@@ -108,6 +116,7 @@ impl<'a, S: State> Player<'a, S> {
             wave = live.step(self.plan, &wave, &written);
             self.connect(&wave, &mut sources, &step_sources);
         }
+        self.add_unplayed();
         self.finish(&step_sources)
     }
 
@@ -150,6 +159,39 @@ impl<'a, S: State> Player<'a, S> {
         }
     }
 
+    /// The edges that were declared but not come to: of nodes that nothing known leads to, and of joins that wait for one.
+    fn add_unplayed(&mut self) {
+        for node in 0..self.plan.nodes.len() {
+            let (from, mut wires) = (self.name(node), self.static_wires(node));
+            if !self.declared.contains(&node) {
+                let (declared, ends) = self.declared_wires(node);
+                wires.extend(declared);
+                self.edges.extend(ends.into_iter().map(|label| (from.clone(), END.to_owned(), true, label)));
+            }
+            for (channel, conditional, label) in wires {
+                for &to in &self.plan.triggered[channel] {
+                    let to = self.name(to);
+                    if !self.edges.iter().any(|edge| edge.0 == from && edge.1 == to) {
+                        self.edges.insert((from.clone(), to, conditional, label.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nodes that nothing known leads to; in a graph of fields, which has no start, that says nothing.
+    fn unplayed(&self) -> impl Iterator<Item = &NodePlan<S>> {
+        let nodes = self.plan.nodes.iter().enumerate().filter(|(_, node)| !node.hidden && !node.is_handler);
+        let has_start = self.plan.node(START).is_some();
+        nodes.filter(move |(n, _)| has_start && !self.declared.contains(n)).map(|(_, node)| node)
+    }
+
+    /// Whether a node may lead to where nobody said.
+    fn is_open(&self, node: &str) -> bool {
+        let node = self.plan.node(node).map(|n| &self.plan.nodes[n]);
+        node.is_some_and(|n| n.branches.iter().any(|b| b.map.is_none()) || (n.run.steers && n.destinations.is_none()))
+    }
+
     fn finish(self, last: &BTreeMap<usize, BTreeSet<Wire>>) -> Drawing {
         let mut nodes: Vec<DrawnNode> = self.plan.nodes.iter().map(|n| drawn(self.plan, n)).collect();
         let mut edges: Vec<DrawnEdge> = Vec::new();
@@ -179,8 +221,11 @@ impl<'a, S: State> Player<'a, S> {
         let leaves: BTreeSet<&String> = self.edges.iter().map(|e| &e.0).collect();
         let ends: BTreeSet<&String> =
             self.edges.iter().map(|e| &e.1).filter(|t| *t != END && !leaves.contains(t)).collect();
+        self.unplayed()
+            .filter(|node| !leaves.iter().any(|from| **from == *node.name))
+            .for_each(|node| add(&node.name, END, self.is_open(&node.name), None));
         if !ends.is_empty() {
-            ends.into_iter().for_each(|from| add(from, END, false, None));
+            ends.into_iter().for_each(|from| add(from, END, self.is_open(from), None));
         } else if last.len() == 1 && !self.edges.iter().any(|e| e.1 == END) {
             last.keys().for_each(|n| add(&self.plan.nodes[*n].name, END, true, None));
         }
@@ -191,7 +236,7 @@ impl<'a, S: State> Player<'a, S> {
     }
 }
 
-fn drawn<S: State>(plan: &Plan<S>, node: &crate::plan::NodePlan<S>) -> DrawnNode {
+fn drawn<S: State>(plan: &Plan<S>, node: &NodePlan<S>) -> DrawnNode {
     let mut drawn = DrawnNode::new(&*node.name);
     drawn.metadata = node.metadata.clone();
     if node.defer {

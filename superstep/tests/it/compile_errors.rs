@@ -233,14 +233,18 @@ fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
     let lost = || a_b_c().add_node("lost", says("lost"));
     let sends = |_: Notes| async { vec![Send::new("lost", 1)] };
     let commands = |_: Notes| async { Ok::<_, BoxError>(Command::<Notes>::new().goto("lost")) };
-    let quiet = |graph: StateGraph<Notes>| assert_eq!(graph.compile().unwrap().diagnostics(), []);
-    quiet(lost().add_node("d", sends).add_edge("c", "d"));
-    quiet(lost().add_node("d", commands).add_edge("c", "d"));
-    quiet(lost().add_conditional_edges("c", |_: &Notes| Send::new("lost", 1)));
+    let open = |graph: StateGraph<Notes>, node: &str| {
+        assert_eq!(graph.compile().unwrap().diagnostics(), [Diagnostic::UnknownTargets { node: node.to_owned() }]);
+    };
+    open(lost().add_node("d", sends).add_edge("c", "d"), "d");
+    open(lost().add_node("d", commands).add_edge("c", "d"), "d");
+    open(lost().add_conditional_edges("c", |_: &Notes| Send::new("lost", 1)), "c");
     let handled = NodeOptions::new().error_handler(commands);
-    quiet(lost().add_node_with("d", says("d"), handled).add_edge("c", "d"));
+    open(lost().add_node_with("d", says("d"), handled).add_edge("c", "d"), "d");
     let inner = StateGraph::<Notes>::new().add_node("up", commands).add_edge(START, "up").compile().unwrap();
-    quiet(lost().add_node("d", inner).add_edge("c", "d"));
+    open(lost().add_node("d", inner).add_edge("c", "d"), "d");
+    let nobody_lost = a_b_c().add_conditional_edges("c", |_: &Notes| "a");
+    assert_eq!(nobody_lost.compile().unwrap().diagnostics(), []);
 
     let known = NodeOptions::new().destinations(["a"]);
     let graph = lost().add_node_with("d", sends, known).add_edge("c", "d");
