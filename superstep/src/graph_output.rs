@@ -63,7 +63,10 @@ impl<S: State> Output<S> {
         !self.interrupts.is_empty()
     }
 
-    /// The output fields as JSON; null if the run wrote none of them.
+    /// The output fields that have a value, as JSON; null if the run wrote none of them.
+    ///
+    /// Untracked fields of a derived state are never encoded and so left out. A value that cannot be encoded is shown as
+    /// `{"__error__": "why"}`.
     pub fn to_json(&self) -> Value
     where
         S: Persist,

@@ -111,8 +111,8 @@ pub use store::{
     StoreOp, StoreReply, Ttl, TtlConfig,
 };
 pub use stream::{
-    CheckpointEvent, DebugEvent, Event, EventData, EventStream, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskStart,
-    Values,
+    CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
+    TaskStart, Values,
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};

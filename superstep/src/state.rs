@@ -190,12 +190,12 @@ pub trait Persist: State {
         Ok(Update::from_writes(writes))
     }
 
-    /// A write as JSON, for people and other programs to read.
-    fn write_to_json(schema: &Self::Schema, write: &Self::Write) -> Result<serde_json::Value, CodecError> {
+    /// A write as JSON, for people and other programs to read; `None` if it is never saved and so has no such form.
+    fn write_to_json(schema: &Self::Schema, write: &Self::Write) -> Result<Option<serde_json::Value>, CodecError> {
         let mut bytes = Vec::new();
         Self::encode_write(schema, write, &mut bytes)?;
         // What is never saved has no bytes.
-        if bytes.is_empty() { Ok(serde_json::Value::Null) } else { decode(&bytes) }
+        if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(Some) }
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod event;
 
-use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,8 +18,10 @@ use crate::error::Error;
 use crate::graph_output::Output;
 use crate::state::{Message, State};
 
-pub use event::{CheckpointEvent, DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
-pub(crate) use event::{ShownInput, ShownWrites, View, write_json};
+pub(crate) use event::{AnyEvent, ShownInput, ShownWrites, View, write_json};
+pub use event::{
+    CheckpointEvent, DebugEvent, Event, EventData, ForeignEvent, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values,
+};
 
 /// What a stream shows; several may be asked for at once.
 ///
@@ -72,7 +73,7 @@ impl Modes {
 pub(crate) struct RawEvent {
     pub(crate) namespace: Vec<String>,
     pub(crate) mode: Mode,
-    pub(crate) data: Box<dyn Any + Send>,
+    pub(crate) data: Box<dyn AnyEvent>,
 }
 
 /// Where a run's events go.

@@ -12,7 +12,7 @@ pub(crate) struct Codec<S: State> {
     pub(crate) decode_write: fn(&S::Schema, usize, &[u8]) -> Result<S::Write, CodecError>,
     encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
     pub(crate) decode_field: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), CodecError>,
-    pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<serde_json::Value, CodecError>,
+    pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<Option<serde_json::Value>, CodecError>,
 }
 
 impl<S: Persist> Codec<S> {

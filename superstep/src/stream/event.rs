@@ -70,7 +70,59 @@ pub enum EventData<S: State> {
     /// A task or checkpoint with its step and time.
     Debug(DebugEvent<S>),
     /// An event of a subgraph with another state; see [`Event::of`].
-    Foreign(Box<dyn Any + Send>),
+    Foreign(ForeignEvent),
+}
+
+/// An event of a subgraph with another state: typed again by [`Event::of`], or shown as JSON.
+///
+/// ```
+/// use superstep::{AgentState, Event, EventData};
+/// fn show(event: &Event<AgentState>) {
+///     if let EventData::Foreign(event) = &event.data { println!("{:?}", event.to_json()); }
+/// }
+/// ```
+pub struct ForeignEvent(Box<dyn AnyEvent>);
+
+impl ForeignEvent {
+    /// The event as JSON; `None` if the state of its graph has no such form.
+    pub fn to_json(&self) -> Option<Value> {
+        self.0.json()
+    }
+}
+
+/// What an event tells, with the type of its state erased.
+pub(crate) trait AnyEvent: Any + Send {
+    /// The event as JSON, as far as its own graph knows how to show it.
+    fn json(&self) -> Option<Value>;
+}
+
+impl<S: State> AnyEvent for EventData<S> {
+    fn json(&self) -> Option<Value> {
+        self.json(None)
+    }
+}
+
+/// What a node sent.
+impl AnyEvent for Value {
+    fn json(&self) -> Option<Value> {
+        Some(self.clone())
+    }
+}
+
+impl AnyEvent for MessageEvent {
+    fn json(&self) -> Option<Value> {
+        Some(json!({ "message": self.to_json(), "node": self.node, "step": self.step }))
+    }
+}
+
+/// The event as a `T`, if it is one.
+fn downcast<T: AnyEvent>(event: Box<dyn AnyEvent>) -> Result<T, Box<dyn AnyEvent>> {
+    if (&*event as &dyn Any).is::<T>() {
+        let event: Box<dyn Any> = event;
+        Ok(*event.downcast().expect("its type was just asked for"))
+    } else {
+        Err(event)
+    }
 }
 
 impl<S: State> std::fmt::Debug for EventData<S> {
@@ -85,16 +137,10 @@ impl<S: State> std::fmt::Debug for EventData<S> {
 impl<S: State> Event<S> {
     pub(crate) fn from_raw(raw: RawEvent) -> Self {
         let RawEvent { namespace, mode, data } = raw;
-        let data = match data.downcast::<EventData<S>>() {
-            Ok(data) => *data,
-            Err(data) => match data.downcast::<Value>() {
-                Ok(value) => EventData::Custom(*value),
-                Err(data) => match data.downcast::<MessageEvent>() {
-                    Ok(message) => EventData::Message(*message),
-                    Err(data) => EventData::Foreign(data),
-                },
-            },
-        };
+        let data = downcast::<EventData<S>>(data)
+            .or_else(|data| downcast(data).map(EventData::Custom))
+            .or_else(|data| downcast(data).map(EventData::Message))
+            .unwrap_or_else(|data| EventData::Foreign(ForeignEvent(data)));
         Self { namespace, data, mode }
     }
 
@@ -111,12 +157,15 @@ impl<S: State> Event<S> {
     /// The event of a subgraph whose state is `C`.
     pub fn of<C: State>(&self) -> Option<&EventData<C>> {
         match &self.data {
-            EventData::Foreign(data) => data.downcast_ref(),
+            EventData::Foreign(event) => (&*event.0 as &dyn Any).downcast_ref(),
             data => (data as &dyn Any).downcast_ref(),
         }
     }
 
-    /// The event as JSON; `None` for events of a subgraph with another state.
+    /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
+    ///
+    /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
+    /// never encoded. A value that cannot be encoded is shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Option<Value>
     where
         S: Persist,
@@ -126,7 +175,10 @@ impl<S: State> Event<S> {
 }
 
 impl<S: State> EventData<S> {
-    /// The event as JSON; `None` for events of a subgraph with another state.
+    /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
+    ///
+    /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
+    /// never encoded. A value that cannot be encoded is shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Option<Value>
     where
         S: Persist,
@@ -139,13 +191,13 @@ impl<S: State> EventData<S> {
             EventData::Values(values) => values.json_with_interrupts(codec),
             EventData::Updates(update) => update.json(codec),
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
-            EventData::Message(m) => json!({ "message": m.to_json(), "node": m.node, "step": m.step }),
+            EventData::Message(message) => return message.json(),
             EventData::Custom(value) => value.clone(),
             EventData::TaskStart(task) => task.json(codec),
             EventData::TaskEnd(task) => task.json(codec),
             EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
             EventData::Debug(debug) => debug.json(codec),
-            EventData::Foreign(_) => return None,
+            EventData::Foreign(event) => return event.to_json(),
         })
     }
 }
@@ -207,7 +259,9 @@ impl<S: State> Clone for Values<S> {
 }
 
 impl<S: State> Values<S> {
-    /// The shown fields that have a value, as JSON.
+    /// The shown fields that have a value, as JSON; untracked fields of a derived state are never encoded and left out.
+    ///
+    /// A value that cannot be encoded is shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Value
     where
         S: Persist,
@@ -238,11 +292,11 @@ impl<S: State> std::fmt::Debug for Values<S> {
     }
 }
 
-/// A write as JSON; null if the state has no codec.
+/// A write as JSON: nothing if it is never saved, why not if it cannot be, null if the state has no codec.
 pub(crate) fn write_json<S: State>(plan: &Plan<S>, codec: Option<&Codec<S>>, write: &S::Write) -> Option<Value> {
     match codec.map(|c| (c.to_json)(&plan.schema, write)) {
-        Some(Ok(value)) => Some(value),
-        Some(Err(error)) => Some(json!({ "error": error.to_string() })),
+        Some(Ok(value)) => value,
+        Some(Err(error)) => Some(json!({ "__error__": error.to_string() })),
         None => Some(Value::Null),
     }
 }

@@ -1,7 +1,10 @@
 //! What a stream shows, and that nothing of it is lost.
 
 use serde_json::json;
-use superstep::{AgentState, Context, EchoAgent, EventData, JsonInput, JsonState, Message, Mode, START, StateGraph};
+use superstep::{
+    AgentState, Context, EchoAgent, EventData, JsonInput, JsonState, MappedGraph, Message, Mode, START, State,
+    StateGraph,
+};
 
 use crate::support::{Notes, a_b_c, events, saved, says};
 
@@ -166,4 +169,45 @@ async fn a_message_is_shown_with_its_name_and_content_in_parts() {
     assert_eq!(event.to_json().unwrap(), json!({ "message": said, "node": "say", "step": 1 }));
     let EventData::Message(event) = event.data else { panic!("it is a message") };
     assert_eq!((event.message.text(), event.whole), ("a cup", Some(said)));
+}
+
+#[tokio::test]
+async fn events_of_a_graph_over_another_state_are_json_and_typed_when_asked() {
+    let inner = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile().unwrap();
+    let into = |_: &Notes| AgentState { messages: vec![Message::user("hi")] };
+    let node = MappedGraph::new(inner, into, |_: &AgentState| Notes::update().log(["done"]));
+    let app = saved(StateGraph::new().add_node("inner", node).add_edge(START, "inner"));
+    let modes = [Mode::Values, Mode::Updates, Mode::Tasks, Mode::Checkpoints, Mode::Debug];
+    let mut events = app.stream(Notes::update().topic("t")).thread("t").modes(modes).subgraphs().start();
+    let (mut seen, mut typed) = (0, 0);
+    while let Some(event) = events.next().await {
+        let event = event.unwrap();
+        let json = event.to_json().expect("every event has a form in JSON");
+        if !event.namespace.is_empty() {
+            seen += 1;
+            typed += usize::from(event.of::<AgentState>().is_some());
+            if event.mode() == Mode::Updates {
+                assert_eq!(json["echo"]["messages"]["__overwrite__"][0]["content"], "hi", "{json}");
+            }
+        }
+    }
+    assert!(seen > 8 && seen == typed, "{typed} of {seen}");
+}
+
+/// What a state holds beside what can be shown.
+#[derive(State, Clone, Default, serde::Serialize, serde::Deserialize)]
+struct Odd {
+    #[state(untracked)]
+    cache: Option<u8>,
+    pairs: std::collections::BTreeMap<(u8, u8), u8>,
+    topic: Option<String>,
+}
+
+#[tokio::test]
+async fn json_leaves_out_what_is_never_encoded_and_says_what_cannot_be() {
+    let node = async |_: Odd| Odd::update().cache(1).topic("tea").pairs([((1, 2), 3)]);
+    let app = StateGraph::<Odd>::new().add_node("n", node).add_edge(START, "n").compile().unwrap();
+    let shown = app.invoke(()).await.unwrap().to_json();
+    assert_eq!((shown.get("cache"), &shown["topic"]), (None, &json!("tea")), "{shown}");
+    assert!(shown["pairs"]["__error__"].is_string(), "{shown}");
 }
