@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::apply::put_into;
 use super::seed::StepSeed;
@@ -31,7 +32,7 @@ pub(crate) struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> AbortOnDrop<T> {
     pub(crate) fn spawn(future: impl Future<Output = T> + Send + 'static) -> Self {
-        Self(tokio::spawn(future))
+        Self(tokio::spawn(future.in_current_span()))
     }
 }
 
@@ -177,7 +178,7 @@ impl<S: State> Job<S> {
         };
         let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token() };
         let result = if node.blocking {
-            on_blocking_pool(future.future, self.seed.run.cancel.token()).await
+            on_blocking_pool(future.future, future.span, self.seed.run.cancel.token()).await
         } else {
             in_time(future, self.timeout, pulse).await
         };
@@ -346,11 +347,14 @@ async fn in_time<S: State>(
     .await
 }
 
-async fn on_blocking_pool<S: State>(future: crate::node::NodeFuture<S>, cancel: &CancellationToken) -> NodeResult<S> {
+async fn on_blocking_pool<S: State>(
+    future: crate::node::NodeFuture<S>,
+    span: tracing::Span,
+    cancel: &CancellationToken,
+) -> NodeResult<S> {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
-    let blocking = tokio::task::spawn_blocking(move || {
-        handle.block_on(Watched { future, span: tracing::Span::none(), cancel: None, token: &token })
-    });
+    let blocking =
+        tokio::task::spawn_blocking(move || handle.block_on(Watched { future, span, cancel: None, token: &token }));
     blocking.await.unwrap_or_else(|e| Err(Crash::Panic(e.to_string())))
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Poll;
 
 use serde_json::Value;
+use tracing::Instrument;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::run::Run;
@@ -281,12 +282,14 @@ async fn attempts(
         if failures > 0 {
             cx.task.begin_attempt(failures + 1);
         }
+        let span = tracing::debug_span!("call", task = name, step = cx.task.step, attempt = failures + 1);
+        let call = span.in_scope(|| caught(name, run())).instrument(span);
         let result = match options.timeout {
-            Some(limit) => match tokio::time::timeout(limit, caught(name, run())).await {
+            Some(limit) => match tokio::time::timeout(limit, call).await {
                 Ok(result) => result,
                 Err(_) => Err(Box::new(Error::timed_out(name, "run", limit)) as BoxError),
             },
-            None => caught(name, run()).await,
+            None => call.await,
         };
         let error = match result {
             Ok(value) => return Ok(value),

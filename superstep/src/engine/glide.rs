@@ -83,6 +83,7 @@ impl<S: State> Run<S> {
         plan.is_steady()
             && plan.step_timeout.is_none()
             && !self.graph.debug
+            && !tracing::enabled!(tracing::Level::DEBUG)
             && self.shared.max_concurrency.is_none()
             && self.pending.is_empty()
             && nowhere(&self.config.stop_before, &plan.stop_before)

@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use serde_json::Value;
 use smallvec::SmallVec;
+use tracing::Instrument;
 
 use super::apply::{Applied, apply, apply_one};
 use super::calls::CallDesk;
@@ -181,13 +182,22 @@ impl<S: State> Run<S> {
                 self.log_step();
             }
             // Boxed: most steps never come here, and every run would carry its size along.
-            match Box::pin(self.execute(started)).await? {
+            let span = self.step_span();
+            match Box::pin(self.execute(started).instrument(span)).await? {
                 Ended::Done => {}
                 other => return Ok(other),
             }
             if self.after_tick().await? {
                 return Ok(Ended::Paused(Vec::new()));
             }
+        }
+    }
+
+    /// The span around the tasks of the step; none for the start, which nobody sees.
+    fn step_span(&self) -> tracing::Span {
+        match self.tasks.as_slice() {
+            [task] if self.plan.nodes[task.node].hidden => tracing::Span::none(),
+            tasks => tracing::debug_span!("step", step = self.step, tasks = tasks.len()),
         }
     }
 

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use crate::checkpoint::{Checkpointer, Codec};
 use crate::context::{Context, lock};
 use crate::draw::Drawing;
@@ -130,8 +132,10 @@ impl<S: State> CompiledStateGraph<S> {
             output: self.plan.output.clone(),
             own_history: matches!(self.persistence, Persistence::Own),
         };
+        let (graph, thread) = (&*self.plan.name, task.run.thread.as_deref());
+        let span = tracing::debug_span!("run", graph, thread, namespace = &*config.namespace, attempt = cx.attempt());
         let mut run = Run::new(self.clone(), task.run.clone(), config, saver);
-        match run.drive(input).await? {
+        match run.drive(input).instrument(span).await? {
             Ended::Done => Ok(Inside::Done(run)),
             Ended::Paused(interrupts) => {
                 lock(&task.answers).open = Some(interrupts);
