@@ -240,6 +240,11 @@ pub struct Entrypoint<I> {
     input: PhantomData<fn(I)>,
 }
 
+/// The mistake of a name that is none.
+fn nameless(name: &str) -> Option<String> {
+    name.is_empty().then(|| "its name is empty; results are kept by name, so give it one".to_owned())
+}
+
 impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
     /// A workflow that is this function.
     pub fn new<M>(name: impl Into<String>, run: impl EntryFn<I, M>) -> Self {
@@ -297,7 +302,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
     pub fn compile(self) -> CompiledEntrypoint<I> {
         let run = self.run;
         let timeout = self.timeout.map(TimeoutPolicy::from);
-        let mistake = mistakes(timeout.as_ref(), &self.retry).next();
+        let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.retry).next());
         let mistake = mistake.map(|why| format!("entrypoint `{}`: {why}", self.name));
         let boxed: BoxedNode<Returned> = BoxedNode {
             run: Arc::new(move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
@@ -515,7 +520,7 @@ where
             answers.calls - 1
         };
         let timeout = self.options.timeout.map(TimeoutPolicy::from);
-        let mistake = mistakes(timeout.as_ref(), &self.options.retry).next();
+        let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.options.retry).next());
         let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
             _ if mistake.is_some() => {
                 let words = format!("task `{}`: {}", self.name, mistake.unwrap_or_default());

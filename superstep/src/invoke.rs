@@ -353,6 +353,7 @@ impl<S: State> Streaming<S> {
             options.modes.push(Mode::Updates);
         }
         let modes = options.modes.iter().fold(Modes::default(), |all, mode| all.with(*mode));
+        // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
         let run = async move {
             let output = graph.chosen_output(options.output.as_deref(), graph.plan.shown.clone())?;
@@ -384,6 +385,12 @@ impl Options {
         }
         if self.recursion_limit == 0 {
             return Err(Error::invalid("a recursion limit must be at least 1"));
+        }
+        if self.thread.as_deref() == Some("") {
+            return Err(Error::invalid("a thread needs a name: `.thread(\"..\")` with at least one character"));
+        }
+        if sink.is_some() && self.buffer == 0 {
+            return Err(Error::invalid("`buffer` must be at least 1"));
         }
         if self.max_concurrency == Some(0) {
             return Err(Error::invalid("`max_concurrency` must be at least 1"));
