@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::{DEFAULT_HANDLER, HANDLER_OF};
+
 /// Any error a node may return.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -91,9 +93,9 @@ pub enum BuildError {
         hint: Hint,
     },
     /// A list of fields names a field that the state does not have.
-    #[error("`{place}` names unknown field `{name}`{hint}")]
+    #[error("{place} names unknown field `{name}`{hint}")]
     UnknownField {
-        /// Which list it was.
+        /// Which list it was, or whose.
         place: String,
         /// The unknown name.
         name: String,
@@ -337,13 +339,13 @@ impl Error {
         Self(Box::new(Failure {
             kind: ErrorKind::Node,
             node: Some(node.to_owned()),
-            message: format!("node `{node}` failed"),
+            message: format!("{} failed", called(node)),
             source: Some(source),
         }))
     }
 
     pub(crate) fn timed_out(node: &str, what: &str, limit: Duration) -> Self {
-        Self::new(ErrorKind::Timeout, format!("node `{node}` exceeded its {what} timeout of {limit:?}")).at(node)
+        Self::new(ErrorKind::Timeout, format!("{} exceeded its {what} timeout of {limit:?}", called(node))).at(node)
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -352,6 +354,12 @@ impl Error {
 
     pub(crate) fn at(mut self, node: &str) -> Self {
         self.0.node.get_or_insert_with(|| node.to_owned());
+        self
+    }
+
+    /// Says which error a handler was called for.
+    pub(crate) fn while_handling(mut self, first: &TaskError) -> Self {
+        self.0.message = format!("{} (called for \"{}\")", self.0.message, first.message);
         self
     }
 
@@ -418,6 +426,15 @@ impl Error {
 
     pub(crate) fn into_failure(self) -> Failure {
         *self.0
+    }
+}
+
+/// How errors speak of a node: an error handler has no name of its own.
+pub(crate) fn called(node: &str) -> String {
+    match node.strip_prefix(HANDLER_OF) {
+        Some(handled) => format!("the error handler of `{handled}`"),
+        None if node == DEFAULT_HANDLER => "the default error handler".to_owned(),
+        None => format!("node `{node}`"),
     }
 }
 

@@ -21,6 +21,10 @@ pub const START: &str = "__start__";
 pub const END: &str = "__end__";
 /// The only field of a state that is shown as the bare value of that field.
 pub(crate) const ROOT: &str = "__root__";
+/// Before the name of the node that an error handler is for.
+pub(crate) const HANDLER_OF: &str = "__error_handler__";
+/// The handler of nodes that have none of their own.
+pub(crate) const DEFAULT_HANDLER: &str = "__default_error_handler__";
 
 /// A frozen graph.
 pub(crate) struct Plan<S: State> {
@@ -164,7 +168,6 @@ impl<S: State> NodePlan<S> {
 }
 
 pub(crate) struct BranchPlan<S: State> {
-    pub(crate) name: String,
     pub(crate) path: Path<S>,
     /// Labels and where they lead; `None` leads anywhere.
     pub(crate) map: Option<Vec<(String, String)>>,

@@ -80,18 +80,14 @@ pub fn collect_ids<T: Any>(value: &T, ids: &mut Vec<String>) {
     ids.extend(messages_of(value).iter().filter_map(|message| message.id.clone()));
 }
 
-/// Encodes a field's value; the error names the field.
-pub fn encode_value<'c, T: Storable<'c>>(field: &str, value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
-    value.encode_into(out).map_err(|error| in_field(field, &error))
+/// Encodes a field's value. Who asks for it names the field in its error.
+pub fn encode_value<'c, T: Storable<'c>>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    value.encode_into(out)
 }
 
-/// Decodes a field's value; the error names the field.
-pub fn decode_value<'c, T: Storable<'c>>(field: &str, bytes: &[u8]) -> Result<T, CodecError> {
-    T::decode_from(bytes).map_err(|error| in_field(field, &error))
-}
-
-fn in_field(field: &str, error: &CodecError) -> CodecError {
-    CodecError::new(format!("field `{field}`: {error}"))
+/// Decodes a field's value. Who asks for it names the field in its error.
+pub fn decode_value<'c, T: Storable<'c>>(bytes: &[u8]) -> Result<T, CodecError> {
+    T::decode_from(bytes)
 }
 
 /// The answer to an update of a field number that the state does not have.

@@ -86,6 +86,13 @@ pub trait State: Clone + Send + Sync + 'static {
     /// The number of the field that a write is for; `None` if there is no such field.
     fn field_of(schema: &Self::Schema, write: &Self::Write) -> Option<usize>;
 
+    /// The name that a write gives its field, if it names it; for messages about fields that do not exist.
+    #[doc(hidden)]
+    fn name_of(write: &Self::Write) -> Option<&str> {
+        let _unnamed = write;
+        None
+    }
+
     /// Merges all writes of one step into a field, in order.
     ///
     /// # Errors
@@ -181,7 +188,8 @@ pub trait Persist: State {
         let mut writes = Vec::new();
         for (field, spec) in fields.iter().enumerate() {
             if let Some(value) = sent.get(spec.name()) {
-                writes.push(Self::decode_write(schema, field, &encode(value)?)?);
+                let write = Self::decode_write(schema, field, &encode(value)?);
+                writes.push(write.map_err(|e| CodecError::new(format!("field `{}`: {e}", spec.name())))?);
             }
         }
         if writes.is_empty() {

@@ -91,18 +91,17 @@ fn field_methods(model: &Model) -> TokenStream {
 }
 
 fn encode(field: &Field, private: &TokenStream, value: &TokenStream) -> TokenStream {
-    let name = &field.name;
     if field.is_tracked() {
-        quote!(#private::encode_value(#name, #value, out))
+        quote!(#private::encode_value(#value, out))
     } else {
         quote!(::core::result::Result::Ok(()))
     }
 }
 
 fn decode(field: &Field, private: &TokenStream) -> TokenStream {
-    let Field { ty, name, .. } = field;
+    let ty = &field.ty;
     if field.is_tracked() {
-        quote!(#private::decode_value::<#ty>(#name, bytes)?)
+        quote!(#private::decode_value::<#ty>(bytes)?)
     } else {
         quote!(<#ty as ::core::default::Default>::default())
     }

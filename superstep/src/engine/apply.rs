@@ -92,7 +92,7 @@ fn apply_lone<S: State>(
         Some(rest) => step.send(rest.sends),
         None => step.end_sends(),
     }
-    step.put_all(&mut writes.puts, &mut writes.encoded)?;
+    step.put_all(&mut writes.puts, &mut writes.encoded, woken)?;
     step.end()
 }
 
@@ -252,7 +252,7 @@ impl<'a, S: State> Step<'a, S> {
         }
         let (mut sends, mut puts) = (Vec::new(), Puts::<S>::new());
         for applied in batch {
-            let mut writes = applied.writes;
+            let (mut writes, writer) = (applied.writes, applied.woken);
             for (channel, member) in std::mem::take(&mut writes.signals) {
                 self.signal(channel, member);
             }
@@ -262,7 +262,7 @@ impl<'a, S: State> Step<'a, S> {
             let mut encoded = writes.encoded.into_iter();
             for put in writes.puts {
                 let bytes = encoded.next();
-                puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
+                puts.extend(self.field_of(&put, writer).map(|field| (field, put, bytes)));
             }
         }
         self.send(sends);
@@ -271,10 +271,11 @@ impl<'a, S: State> Step<'a, S> {
 
     /// The field that a put is for, if it may be written.
     #[inline]
-    fn field_of(&self, put: &Put<S::Write>) -> Option<usize> {
+    fn field_of(&self, put: &Put<S::Write>, writer: Option<usize>) -> Option<usize> {
         let field = S::field_of(&self.plan.schema, &put.write);
         if field.is_none() {
-            tracing::warn!("a write to a field that the state does not have is passed over");
+            let (field, node) = (S::name_of(&put.write), writer.map(|n| &*self.plan.nodes[n].name));
+            tracing::warn!(field, node, "a write to a field that the state does not have is passed over");
         }
         field.filter(|f| !self.plan.kind(*f).is_managed())
     }
@@ -285,10 +286,11 @@ impl<'a, S: State> Step<'a, S> {
         &mut self,
         list: &mut SmallVec<[Put<S::Write>; 1]>,
         encoded: &mut SmallVec<[Blob; 1]>,
+        writer: Option<usize>,
     ) -> Result<(), InvalidUpdate> {
         if list.len() <= 1 {
             let Some(put) = list.pop() else { return Ok(()) };
-            let Some(field) = self.field_of(&put) else { return Ok(()) };
+            let Some(field) = self.field_of(&put, writer) else { return Ok(()) };
             let saved = (self.live.journal.is_some()).then(|| Saved::new(self.plan.kind(field), &put, encoded.pop()));
             let change = self.update(field, &mut std::iter::once(put))?;
             self.note_put(field, change, saved);
@@ -298,7 +300,7 @@ impl<'a, S: State> Step<'a, S> {
         let mut encoded = encoded.drain(..);
         for put in list.drain(..) {
             let bytes = encoded.next();
-            puts.extend(self.field_of(&put).map(|field| (field, put, bytes)));
+            puts.extend(self.field_of(&put, writer).map(|field| (field, put, bytes)));
         }
         self.put(puts)
     }
@@ -528,13 +530,14 @@ pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::W
 pub(crate) fn put_early<S: State>(
     plan: &Plan<S>,
     live: &mut Live<S>,
+    node: usize,
     writes: &mut TaskWrites<S>,
     list: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     let before = live.max_version;
     let updated = guarded(plan, |merging| {
         let mut step = Step::new(plan, live, list, false, merging);
-        step.put_all(&mut writes.puts, &mut writes.encoded)?;
+        step.put_all(&mut writes.puts, &mut writes.encoded, Some(node))?;
         Ok(step.updated)
     });
     live.max_version = before;

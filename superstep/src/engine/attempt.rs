@@ -18,7 +18,7 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::context::{Context, lock};
-use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
+use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes};
 use crate::id::TaskId;
 use crate::node::{
@@ -385,7 +385,7 @@ pub(crate) fn settle<S: State>(
         Ok(outcome) => Ok(outcome),
         Err(Crash::Error(error)) => Err(End::Failed(failure_of(error, node))),
         Err(Crash::Panic(text)) => {
-            Err(End::Failed(Error::new(ErrorKind::Panic, format!("node `{node}` panicked: {text}")).at(node)))
+            Err(End::Failed(Error::new(ErrorKind::Panic, format!("{} panicked: {text}", called(node))).at(node)))
         }
         Err(Crash::TimedOut(what, limit)) => Err(End::Failed(Error::timed_out(node, what, limit))),
         Err(Crash::Cancelled) => Err(End::Failed(Error::cancelled().at(node))),
@@ -406,13 +406,25 @@ fn failure_of(error: BoxError, node: &str) -> Error {
         Err(error) => error,
     };
     let error = match error.downcast::<Panicked>() {
-        Ok(panicked) => return Error::new(ErrorKind::Panic, format!("node `{node}` panicked: {panicked}")).at(node),
+        Ok(panicked) => {
+            return Error::new(ErrorKind::Panic, format!("{} panicked: {panicked}", called(node))).at(node);
+        }
         Err(error) => error,
     };
     if error.is::<Interrupted>() {
         return Error::new(ErrorKind::Invalid, format!("node `{node}`: {error}")).at(node);
     }
     Error::node_failed(node, error)
+}
+
+/// The same for the error of a conditional edge.
+fn path_failure(error: BoxError, node: &str) -> Error {
+    match error.downcast::<Panicked>() {
+        Ok(panicked) => {
+            Error::new(ErrorKind::Panic, format!("a conditional edge of `{node}` panicked: {panicked}")).at(node)
+        }
+        Err(error) => failure_of(error, node),
+    }
 }
 
 /// A command from a graph inside, as this graph's own.
@@ -491,7 +503,7 @@ impl<S: State> Plan<S> {
     ) -> Result<(), Error> {
         let name = &self.nodes[node].name;
         for branch in &self.nodes[node].branches {
-            let failed = |e: BoxError| failure_of(e, name);
+            let failed = |e: BoxError| path_failure(e, name);
             let routes = match &branch.path.run {
                 PathFn::Sync(path) => catch_unwind(AssertUnwindSafe(|| path(&state)))
                     .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
@@ -515,7 +527,7 @@ impl<S: State> Plan<S> {
             let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
             let routes = catch_unwind(AssertUnwindSafe(|| path(state)))
                 .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
-                .map_err(|e| failure_of(e, name))?;
+                .map_err(|e| path_failure(e, name))?;
             self.take_routes(node, branch, routes, writes)?;
         }
         Ok(())
@@ -531,7 +543,7 @@ impl<S: State> Plan<S> {
         let from = &self.nodes[node].name;
         let mapped = match &branch.map {
             None => routes,
-            Some(map) => mapped_routes(from, &branch.name, map, routes)?,
+            Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,
         };
         for route in &mapped {
             match route {
@@ -555,15 +567,16 @@ impl<S: State> Plan<S> {
 }
 
 /// Where the labels that a path returned lead.
-fn mapped_routes(from: &str, branch: &str, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
+fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
     let mapped = routes.into_iter().map(|route| match route {
         Goto::Node(label) => match map.iter().find(|(l, _)| *l == *label) {
             Some((_, target)) => Ok(Goto::from(target.clone())),
             None => {
                 let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
-                let words = format!(
-                    "the conditional edge `{branch}` of `{from}` returned `{label}`, which its map does not have; it has {known:?}"
-                );
+                let edge =
+                    path.map_or_else(|| "a conditional edge".to_owned(), |p| format!("the conditional edge `{p}`"));
+                let words =
+                    format!("{edge} of `{from}` returned `{label}`, which its map does not have; it has {known:?}");
                 Err(Error::invalid(words).at(from))
             }
         },

@@ -198,7 +198,12 @@ impl<S: State> Run<S> {
             None => None,
         };
         if !writes.has_output() && resume.is_none() && self.config.resume_map.is_none() {
-            return Err(Error::new(ErrorKind::EmptyInput, "the command is empty"));
+            let unknown = goto.iter().find_map(|to| match to {
+                Goto::Node(name) if name != END => Some(format!(": there is no node `{name}` to go to")),
+                _ => None,
+            });
+            let words = format!("the command is empty{}", unknown.unwrap_or_default());
+            return Err(Error::new(ErrorKind::EmptyInput, words));
         }
         if forks {
             self.pending.null_resume = resume;

@@ -260,7 +260,7 @@ impl<S: State> Run<S> {
         writes: &mut TaskWrites<S>,
         list: Vec<usize>,
     ) -> Result<Vec<usize>, Error> {
-        let merged = put_early(plan, &mut self.live, writes, list);
+        let merged = put_early(plan, &mut self.live, node, writes, list);
         let updated = merged.map_err(|e| e.in_writes_of(&[&plan.nodes[node].name]))?;
         plan.follow_sync_branches(node, &self.live.state, writes)?;
         Ok(updated)
@@ -413,6 +413,10 @@ impl<S: State> Run<S> {
             trouble.drained.get_or_insert(error);
             return Ok(None);
         }
+        let error = match &self.tasks[ix].failure {
+            Some(first) => error.while_handling(&first.failure),
+            None => error,
+        };
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
         writes.rest_mut().error = Some((&error).into());

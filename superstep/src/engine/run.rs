@@ -237,9 +237,9 @@ impl<S: State> Run<S> {
             return Err(Error::cancelled());
         }
         if self.step > self.stop {
+            let (limit, s) = (self.shared.recursion_limit, if self.shared.recursion_limit == 1 { "" } else { "s" });
             let words = format!(
-                "the run took {} steps without coming to an end; raise `recursion_limit`, or check that a loop ends",
-                self.shared.recursion_limit
+                "the run took {limit} step{s} without coming to an end; raise `recursion_limit`, or check that a loop ends"
             );
             return Err(Error::new(ErrorKind::RecursionLimit, words));
         }

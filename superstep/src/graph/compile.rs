@@ -10,8 +10,8 @@ use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, END, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, ROOT, START,
-    StopAt,
+    BranchPlan, ControlChannel, ControlKind, DEFAULT_HANDLER, END, Fields, HANDLER_OF, InputMode, NameTable, NodePlan,
+    Numbers, Plan, ROOT, START, StopAt,
 };
 use crate::state::{FieldKind, State};
 use crate::store::Store;
@@ -226,14 +226,14 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
         }
     }
     let fields = S::fields(&graph.schema);
-    check_fields(graph, "private", &graph.settings.hidden, errors);
+    check_fields(graph, "`private`", &graph.settings.hidden, errors);
     if graph.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
         let why = "a timeout must be greater than zero".to_owned();
         errors.push(BuildError::BadOption { place: "the graph".to_owned(), why });
     }
     let lists = [("input", &graph.settings.input), ("output", &graph.settings.output)];
     for (place, names) in lists.into_iter().filter_map(|(p, n)| Some((p, n.as_ref()?))) {
-        check_fields::<S>(graph, place, names, errors);
+        check_fields::<S>(graph, &format!("`{place}`"), names, errors);
         for name in names {
             if fields.iter().any(|f| f.name() == name && f.kind.is_managed()) {
                 let why = format!("managed values cannot be part of the {place}");
@@ -310,10 +310,9 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
         frozen_branches.push(branch);
     }
     freezer.connect(&edges, &joins);
-    for (ix, branch) in frozen_branches.into_iter().enumerate() {
+    for branch in frozen_branches {
         let from = freezer.names[branch.from.as_str()];
-        let name = branch.path.name.clone().unwrap_or_else(|| format!("path{ix}"));
-        freezer.nodes[from].branches.push(BranchPlan { name, path: branch.path, map: branch.map });
+        freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
     let plan = finish(freezer.nodes, freezer.names, freezer.control, schema, &settings);
     (plan, settings)
@@ -333,7 +332,7 @@ impl<S: State> Freezer<S> {
         let ix = self.push(name, run, options, schema);
         if let Some(handler) = handler {
             let options = NodeOptions { fields, ..NodeOptions::new() };
-            let handler_ix = self.push(&format!("__error_handler__{name}"), handler, options, schema);
+            let handler_ix = self.push(&format!("{HANDLER_OF}{name}"), handler, options, schema);
             self.nodes[handler_ix].is_handler = true;
             self.nodes[ix].handler = Some(handler_ix);
         }
@@ -355,7 +354,7 @@ impl<S: State> Freezer<S> {
     fn add_default_handler(&mut self, schema: &S::Schema) {
         let default = self.defaults.handler.clone();
         let handler = default.map(|run| {
-            let ix = self.push("__default_error_handler__", run, NodeOptions::new(), schema);
+            let ix = self.push(DEFAULT_HANDLER, run, NodeOptions::new(), schema);
             self.nodes[ix].is_handler = true;
             ix
         });

@@ -322,8 +322,8 @@ impl PregelBuilder {
                 errors.push(BuildError::UnknownField { place: place.clone(), name: name.clone(), hint });
             }
         };
-        known("input".to_owned(), &self.input);
-        known("output".to_owned(), &self.output);
+        known("`input`".to_owned(), &self.input);
+        known("`output`".to_owned(), &self.output);
         for (name, node) in &self.nodes {
             known(format!("node `{name}`"), &node.reads);
             let written: Vec<String> = node.writes.iter().map(|(c, _)| c.clone()).collect();

@@ -38,9 +38,8 @@ pub trait FromInput<S: State>: Sized {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError>;
 }
 
-fn not_the_state<S: State>(call: &Call<'_, S>) -> BoxError {
-    let node = &call.plan.nodes[call.node].name;
-    format!("node `{node}` takes the state but was sent a payload; take `Sent<T>` as its first argument").into()
+fn not_the_state() -> BoxError {
+    "it takes the state but was sent a payload; take `Sent<T>` as its first argument".into()
 }
 
 impl<S: State> FromInput<S> for S {
@@ -53,7 +52,7 @@ impl<S: State> FromInput<S> for Arc<S> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             TaskInput::State(state) => Ok(state.clone()),
-            TaskInput::Sent(payload) => payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state(call)),
+            TaskInput::Sent(payload) => payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state()),
         }
     }
 }
@@ -77,7 +76,7 @@ impl<S: State, V: for<'a> From<&'a S>> FromInput<S> for Narrow<V> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             TaskInput::State(state) => Ok(Narrow(V::from(state))),
-            TaskInput::Sent(_) => Err(not_the_state(call)),
+            TaskInput::Sent(_) => Err(not_the_state()),
         }
     }
 }
@@ -94,18 +93,12 @@ pub struct Sent<T>(pub T);
 
 impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
-        let node = &call.plan.nodes[call.node].name;
         match call.input {
             TaskInput::Sent(payload) => payload.get().map(Sent).map_err(|e| {
-                format!(
-                    "node `{node}` takes `{}`, but what it was sent is something else: {e}",
-                    std::any::type_name::<T>()
-                )
-                .into()
+                let wanted = std::any::type_name::<T>();
+                format!("it takes `{wanted}`, but what it was sent is something else: {e}").into()
             }),
-            TaskInput::State(_) => {
-                Err(format!("node `{node}` takes a payload but was reached by an edge; reach it with `Send`").into())
-            }
+            TaskInput::State(_) => Err("it takes a payload but was reached by an edge; reach it with `Send`".into()),
         }
     }
 }
@@ -185,8 +178,7 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         cx.context().map(Runtime).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            format!("node `{}` asks for a context of type `{wanted}`; give the run one with `.context(..)`", cx.node())
-                .into()
+            format!("it asks for a context of type `{wanted}`; give the run one with `.context(..)`").into()
         })
     }
 }
@@ -213,7 +205,7 @@ impl Deref for StoreHandle {
 
 impl FromContext for StoreHandle {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
-        let missing = || format!("node `{}` asks for a store; give the graph one with `.store(..)`", cx.node()).into();
+        let missing = || "it asks for a store; give the graph one with `.store(..)`".into();
         cx.store().cloned().map(StoreHandle).ok_or_else(missing)
     }
 }
@@ -322,7 +314,7 @@ impl<T: DeserializeOwned> FromContext for Previous<T> {
 
 impl FromContext for NodeError {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
-        let not_a_handler = || format!("node `{}` asks for a `NodeError` but is no error handler", cx.node()).into();
+        let not_a_handler = || "it asks for a `NodeError` but is no error handler".into();
         cx.task.failure.clone().ok_or_else(not_a_handler)
     }
 }

@@ -237,6 +237,10 @@ impl State for JsonState {
         schema.place(&write.field)
     }
 
+    fn name_of(write: &JsonWrite) -> Option<&str> {
+        Some(&write.field)
+    }
+
     fn update(
         &mut self,
         schema: &JsonFields,

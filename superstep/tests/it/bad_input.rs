@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use superstep::{
-    Blob, CheckpointId, Command, CompiledStateGraph, END, Error, ErrorKind, GoOn, JsonInput, JsonState, MappedGraph,
-    MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph, Superstep,
+    Blob, BoxError, CheckpointId, Command, CompiledStateGraph, END, Entrypoint, Error, ErrorKind, GoOn, JsonInput,
+    JsonState, MappedGraph, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph, Superstep,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -206,12 +206,15 @@ async fn a_payload_of_another_type_is_an_error_that_names_the_node() {
             .into_future()
     };
     let error = sends(Send::new("work", "seven")).await.unwrap_err();
-    assert!(error.to_string().contains("node `work` takes `i64`, but what it was sent is something else"), "{error}");
+    assert!(
+        error.to_string().contains("node `work` failed: it takes `i64`, but what it was sent is something else"),
+        "{error}"
+    );
     let error = sends(Send::new("takes", 7)).await.unwrap_err();
-    assert!(error.to_string().contains("node `takes` takes the state but was sent a payload"), "{error}");
+    assert!(error.to_string().contains("node `takes` failed: it takes the state but was sent a payload"), "{error}");
     let app = StateGraph::<Notes>::new().add_node("work", work).add_edge(START, "work").compile().unwrap();
     let error = app.invoke(input()).await.unwrap_err();
-    assert!(error.to_string().contains("node `work` takes a payload but was reached by an edge"), "{error}");
+    assert!(error.to_string().contains("node `work` failed: it takes a payload but was reached by an edge"), "{error}");
 }
 
 #[tokio::test]
@@ -329,4 +332,61 @@ async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
     assert!(app.thread("t").history().await.unwrap().is_empty());
     let error = app.invoke(json!(null)).thread("t").await.unwrap_err();
     assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got \"text\"");
+}
+
+#[tokio::test]
+async fn names_and_sizes_of_nothing_are_refused() {
+    let app = saved(a_b_c());
+    let error = app.invoke(input()).thread("").await.unwrap_err();
+    check(&error, ErrorKind::Invalid, "a thread needs a name: `.thread(\"..\")` with at least one character");
+    let error = app.stream(input()).thread("t").buffer(0).start().next().await.unwrap().unwrap_err();
+    check(&error, ErrorKind::Invalid, "`buffer` must be at least 1");
+    let nameless = Entrypoint::new("", async |n: i64| Ok::<_, BoxError>(n)).compile();
+    let error = nameless.invoke(1).await.unwrap_err();
+    let words = "entrypoint ``: its name is empty; results are kept by name, so give it one";
+    check(&error, ErrorKind::Invalid, words);
+}
+
+#[tokio::test]
+async fn a_command_to_an_unknown_node_says_so() {
+    let error = saved(a_b_c()).invoke(Command::new().goto("ghost")).thread("t").await.unwrap_err();
+    check(&error, ErrorKind::EmptyInput, "the command is empty: there is no node `ghost` to go to");
+}
+
+/// Both were told as if the node had done it.
+#[tokio::test]
+async fn mistakes_of_a_conditional_edge_are_told_as_its_own() {
+    let edge = |path: fn(&Notes) -> &'static str| {
+        let graph = StateGraph::<Notes>::new().add_node("n", says("n")).add_edge(START, "n");
+        graph.add_conditional_edges_with_map("n", path, [("end", END)]).compile().unwrap().invoke(input()).into_future()
+    };
+    let error = edge(|_| panic!("no way")).await.unwrap_err();
+    check(&error, ErrorKind::Panic, "a conditional edge of `n` panicked: no way");
+    let error = edge(|_| "other").await.unwrap_err();
+    let words = "a conditional edge of `n` returned `other`, which its map does not have; it has [\"end\"]";
+    check(&error, ErrorKind::Invalid, words);
+}
+
+/// A value that refuses to be written down.
+#[derive(Clone, Default, serde::Deserialize)]
+struct Stubborn;
+
+impl serde::Serialize for Stubborn {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("it will not be written"))
+    }
+}
+
+#[derive(superstep::State, Clone, Default)]
+struct Kept {
+    value: Stubborn,
+}
+
+#[tokio::test]
+async fn a_field_that_cannot_be_saved_is_named_once() {
+    let node = async |_: Kept| Kept::update().value(Stubborn);
+    let graph = StateGraph::<Kept>::new().add_node("n", node).add_edge(START, "n");
+    let error = graph.checkpointer(MemorySaver::new()).compile().unwrap().invoke(()).thread("t").await.unwrap_err();
+    assert_eq!(error.to_string().matches("field `value`").count(), 1, "{error}");
+    assert!(error.to_string().ends_with("it will not be written"), "{error}");
 }

@@ -112,7 +112,7 @@ fn lists_of_fields_must_name_fields() {
     check(n().output(["x"]), expect!["`output` names unknown field `x`"]);
     check(
         StateGraph::new().add_node_with("plan", says("x"), NodeOptions::new().fields(["x"])).add_edge(START, "plan"),
-        expect!["`node `plan`` names unknown field `x`"],
+        expect!["node `plan` names unknown field `x`"],
     );
 }
 
@@ -127,7 +127,7 @@ fn declared_writes_must_be_fields() {
         StateGraph::new()
             .add_node_with("plan", says("x"), NodeOptions::new().writes(["topik"]))
             .add_edge(START, "plan"),
-        expect!["`node `plan`` names unknown field `topik` (did you mean `topic`?)"],
+        expect!["node `plan` names unknown field `topik` (did you mean `topic`?)"],
     );
 }
 

@@ -189,7 +189,7 @@ fn fields_and_writes_survive_saving() {
     }
     assert_eq!((read.log, read.tokens, read.messages), (chat.log, 4, chat.messages));
     let error = Chat::default().decode_field(&(), 4, b"\xa3abc").unwrap_err();
-    assert!(error.to_string().starts_with("field `tokens`: "), "{error}");
+    assert!(error.to_string().contains("msgpack"), "{error}");
     assert!(Chat::default().decode_field(&(), 99, b"").is_err());
     assert!(chat_read_none());
 }

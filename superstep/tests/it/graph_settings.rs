@@ -68,7 +68,7 @@ async fn nodes_use_the_store_of_the_graph() {
     let out = graph().store(MemoryStore::new()).compile().unwrap().invoke(input()).await.unwrap();
     assert_eq!(out.state.log, ["\"v\""]);
     let error = graph().compile().unwrap().invoke(input()).await.unwrap_err();
-    assert_eq!(error.to_string(), "node `n` failed: node `n` asks for a store; give the graph one with `.store(..)`");
+    assert_eq!(error.to_string(), "node `n` failed: it asks for a store; give the graph one with `.store(..)`");
 }
 
 /// One node whose runs are counted.
@@ -306,6 +306,44 @@ async fn a_graph_in_debug_logs_every_step_and_task() {
     };
     assert_eq!(logged(false).await, 0);
     assert!(logged(true).await >= 6, "three steps and three tasks are logged");
+}
+
+/// Keeps what warnings say.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<String>>);
+
+impl tracing::field::Visit for Warnings {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{field}={value:?};"));
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_write_that_is_passed_over_is_named_in_a_warning() {
+    let warnings = Warnings::default();
+    let _listening = tracing::subscriber::set_default(warnings.clone());
+    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    let node = async |_: JsonInput| json!({ "log": ["x"], "lgo": ["y"] });
+    let app = graph.add_node("n", node).add_edge(START, "n").compile().unwrap();
+    app.invoke(json!({ "log": [] })).await.unwrap();
+    let said = warnings.0.lock().unwrap().clone();
+    assert!(said.contains("field=\"lgo\"") && said.contains("node=\"n\""), "{said}");
 }
 
 #[tokio::test]

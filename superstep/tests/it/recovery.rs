@@ -254,7 +254,10 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
     let options = NodeOptions::new().error_handler(rescue);
     let app = saved(StateGraph::new().add_node_with("n", node, options).add_edge(START, "n"));
     let error = app.invoke(input()).thread("t").await.unwrap_err();
-    assert_eq!(error.to_string(), "node `__error_handler__n` failed: the handler is not ready");
+    assert_eq!(
+        error.to_string(),
+        "the error handler of `n` failed (called for \"node `n` panicked: broken\"): the handler is not ready"
+    );
     let seen = app.thread("t").state().await.unwrap();
     assert_eq!(seen.tasks[0].error, Some(TaskError::new(ErrorKind::Panic, "node `n` panicked: broken")));
     let out = app.invoke(GoOn).thread("t").await.unwrap();
