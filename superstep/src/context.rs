@@ -216,6 +216,8 @@ impl Context {
     /// asking happens again. Several questions in one node are answered one after another, in
     /// order. The run needs a checkpointer to be resumed.
     ///
+    /// The answer is read as the type that you ask for, so say it: `let go: bool = ..`, or `cx.interrupt::<bool>(..)`.
+    ///
     /// ```
     /// use superstep::{AgentState, Context, Interrupted};
     ///

@@ -88,8 +88,7 @@ pub trait State: Clone + Send + Sync + 'static {
 
     /// The name that a write gives its field, if it names it; for messages about fields that do not exist.
     #[doc(hidden)]
-    fn name_of(write: &Self::Write) -> Option<&str> {
-        let _unnamed = write;
+    fn name_of(_: &Self::Write) -> Option<&str> {
         None
     }
 

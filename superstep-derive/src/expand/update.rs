@@ -81,9 +81,8 @@ fn debug(model: &Model) -> TokenStream {
 
 fn setters(model: &Model) -> TokenStream {
     let Model { update, .. } = model;
-    let private = model.private();
     let (impl_generics, arguments, where_clause) = model.bounded.split_for_impl();
-    let setters = model.fields.iter().map(|field| setter(field, &private));
+    let setters = model.fields.iter().map(|field| setter(field, model));
     let clearers = model.fields.iter().map(|field| clearer(field, model));
     let overwrite = overwrite(model);
     quote! {
@@ -96,9 +95,9 @@ fn setters(model: &Model) -> TokenStream {
     }
 }
 
-fn setter(field: &Field, private: &TokenStream) -> TokenStream {
+fn setter(field: &Field, model: &Model) -> TokenStream {
     let Field { ident, vis, ty, kind, .. } = field;
-    let plain = names::plain(ident);
+    let (plain, private) = (names::plain(ident), model.private());
     let argument = setter::argument(ty, &kind.rule);
     let (takes, value) = match argument {
         Argument::Items(item) if setter::is_scalar(item) => (
@@ -118,7 +117,11 @@ fn setter(field: &Field, private: &TokenStream) -> TokenStream {
     let (doc, then) = if setter::collects(&kind.rule) {
         (format!("Adds to what `{plain}` gets."), quote!(#private::add_items(&mut self.#ident, value);))
     } else {
-        (format!("Writes `{plain}`."), quote!(self.#ident = ::core::option::Option::Some(value);))
+        let clears = clearer_name(field, model).map(|clear| format!(" To write `None`, call `{clear}`."));
+        (
+            format!("Writes `{plain}`.{}", clears.unwrap_or_default()),
+            quote!(self.#ident = ::core::option::Option::Some(value);),
+        )
     };
     quote! {
         #[doc = #doc]
@@ -140,14 +143,17 @@ fn converted(ty: &Type) -> (TokenStream, TokenStream) {
 }
 
 /// `clear_topic`, for an `Option`; a field of that name goes before.
+fn clearer_name(field: &Field, model: &Model) -> Option<Ident> {
+    let Field { ident, ty, kind, .. } = field;
+    let clear = format_ident!("clear_{}", names::plain(ident), span = ident.span());
+    let clears = matches!(setter::argument(ty, &kind.rule), Argument::Inner(_)) && !has_field(model, &clear);
+    clears.then_some(clear)
+}
+
 fn clearer(field: &Field, model: &Model) -> TokenStream {
-    let Field { ident, vis, ty, kind, .. } = field;
-    let plain = names::plain(ident);
-    let clear = format_ident!("clear_{plain}", span = ident.span());
-    if !matches!(setter::argument(ty, &kind.rule), Argument::Inner(_)) || has_field(model, &clear) {
-        return TokenStream::new();
-    }
-    let doc = format!("Writes `None` to `{plain}`.");
+    let Field { ident, vis, .. } = field;
+    let Some(clear) = clearer_name(field, model) else { return TokenStream::new() };
+    let doc = format!("Writes `None` to `{}`.", names::plain(ident));
     quote! {
         #[doc = #doc]
         #vis fn #clear(mut self) -> Self {

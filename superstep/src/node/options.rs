@@ -379,7 +379,9 @@ impl<S: State> NodeOptions<S> {
         self
     }
 
-    /// Runs the node's future on the blocking pool: for heavy computing that would hold up others.
+    /// Runs the node's future on the blocking pool: for heavy computing and for calls that block.
+    ///
+    /// The nodes of a step share one thread until they wait, so one that never waits holds the others up.
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
         self

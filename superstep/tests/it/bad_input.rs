@@ -368,7 +368,7 @@ async fn mistakes_of_a_conditional_edge_are_told_as_its_own() {
 }
 
 /// A value that refuses to be written down.
-#[derive(Clone, Default, serde::Deserialize)]
+#[derive(Clone, Default, Debug, serde::Deserialize)]
 struct Stubborn;
 
 impl serde::Serialize for Stubborn {
@@ -377,7 +377,7 @@ impl serde::Serialize for Stubborn {
     }
 }
 
-#[derive(superstep::State, Clone, Default)]
+#[derive(superstep::State, Clone, Default, Debug)]
 struct Kept {
     value: Stubborn,
 }
