@@ -64,7 +64,7 @@ type SeedCopy = Arc<StepSeed>;
 
 impl<S: State> CallDesk<S> {
     pub(super) fn new(run: &Run<S>, checkpoint: CheckpointId) -> Arc<Self> {
-        let known = if run.replaying { Vec::new() } else { run.pending.tasks.clone() };
+        let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
         Arc::new_cyclic(|this| Self {
             plan: run.plan.clone(),
             codec: run.graph.codec,
