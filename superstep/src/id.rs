@@ -201,6 +201,10 @@ impl<T> ByTask<T> {
     }
 
     pub(crate) fn push(&mut self, task: TaskId, known: T) {
+        if self.list.is_empty() {
+            // Mostly there is one.
+            self.list.reserve_exact(1);
+        }
         self.list.push((task, known));
         match &mut self.places {
             Some(places) => drop(places.insert(task, self.list.len() - 1)),

@@ -28,7 +28,7 @@ enum Over<S: State> {
     /// But for its checkpoint, which has to wait for the one before.
     Save(Box<CheckpointRecord>),
     /// The node failed on its way out.
-    Failed(Finished<S>),
+    Failed(Box<Finished<S>>),
 }
 
 impl<S: State> Run<S> {
@@ -95,7 +95,7 @@ impl<S: State> Run<S> {
             Over::Save(record) => (Tick::Save(record), None),
             Over::Failed(ended) => {
                 self.make_lone_task(node);
-                (Tick::Go, Some(Started { context: None, polled: Polled::Ended(ended) }))
+                (Tick::Go, Some(Started { context: None, polled: Polled::Ended(*ended) }))
             }
         }
     }
@@ -124,7 +124,7 @@ impl<S: State> Run<S> {
         let mut updated = self.used_list();
         let branches = match plan.take_outcome(node, outcome, &mut writes) {
             Ok(branches) => branches,
-            Err(end) => return Ok(Over::Failed(Finished { ix: 0, writes, end })),
+            Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };
         let puts = match &self.saver {
             Some(saver) => Some(writes.encode_puts(plan, &saver.scribe)?),
@@ -137,7 +137,7 @@ impl<S: State> Run<S> {
                     if let Some(puts) = puts.filter(|p| !p.is_empty()) {
                         writes.rest_mut().merged = puts;
                     }
-                    return Ok(Over::Failed(Finished { ix: 0, writes, end: End::Failed(error) }));
+                    return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end: End::Failed(error) })));
                 }
             }
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context as Poller, Poll};
 
 use crate::checkpoint::Blob;
@@ -18,6 +19,7 @@ use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
     SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
+use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, TaskId};
 use crate::plan::Plan;
 use crate::state::{Put, Scratch, State};
@@ -347,8 +349,8 @@ impl<S: State> Saver<S> {
     }
 
     async fn save(&self, job: Job) -> Result<(), CheckpointError> {
-        let mut going = self.queue.going.lock().await;
-        self.queue.settle(&mut going).await?;
+        let _turn = self.queue.turn().await;
+        self.queue.settle().await?;
         if self.durability != Durability::Async {
             return self.queue.note(self.start(job).await);
         }
@@ -356,7 +358,7 @@ impl<S: State> Saver<S> {
         match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
-                *going = Some(tokio::spawn(saving));
+                *lock(&self.queue.going) = Some(tokio::spawn(saving));
                 Ok(())
             }
         }
@@ -375,7 +377,10 @@ impl<S: State> Saver<S> {
         record: CheckpointRecord,
         cx: &mut Poller<'_>,
     ) -> Result<Option<Box<CheckpointRecord>>, CheckpointError> {
-        let Ok(mut going) = self.queue.going.try_lock() else { return Ok(Some(Box::new(record))) };
+        if self.queue.in_line.load(Ordering::Acquire) > 0 {
+            return Ok(Some(Box::new(record)));
+        }
+        let mut going = lock(&self.queue.going);
         if let Some(before) = going.as_mut() {
             match Pin::new(before).poll(cx) {
                 Poll::Ready(ended) => *going = self.queue.note(joined(ended)).map(|()| None)?,
@@ -393,7 +398,8 @@ impl<S: State> Saver<S> {
 
     /// Waits until all is saved.
     pub(crate) async fn flush(&self) -> Result<(), CheckpointError> {
-        self.queue.settle(&mut *self.queue.going.lock().await).await
+        let _turn = self.queue.turn().await;
+        self.queue.settle().await
     }
 }
 
@@ -423,21 +429,48 @@ enum Job {
 /// on beside the run, to its end even if the run is dropped, and the next one waits for it.
 #[derive(Default)]
 struct SaveQueue {
-    going: tokio::sync::Mutex<Option<Going>>,
+    /// The save that is going on.
+    going: Mutex<Option<Going>>,
+    /// Who waits for it or is about to save, one after another; and how many they are.
+    turns: tokio::sync::Mutex<()>,
+    in_line: AtomicUsize,
     /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
     failed: OnceLock<String>,
 }
 
 type Going = JoinHandle<Result<(), CheckpointError>>;
 
+/// The right to save next.
+struct Turn<'a> {
+    _place: InLine<'a>,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl SaveQueue {
+    async fn turn(&self) -> Turn<'_> {
+        self.in_line.fetch_add(1, Ordering::AcqRel);
+        let place = InLine(&self.in_line);
+        Turn { _place: place, _turn: self.turns.lock().await }
+    }
+
     /// Waits for the save that is going on. Whoever is dropped while waiting leaves it to the next.
-    async fn settle(&self, going: &mut Option<Going>) -> Result<(), CheckpointError> {
-        if let Some(save) = going.as_mut() {
-            let ended = joined(save.await);
+    async fn settle(&self) -> Result<(), CheckpointError> {
+        let ended = std::future::poll_fn(|cx| {
+            let mut going = lock(&self.going);
+            let Some(save) = going.as_mut() else { return Poll::Ready(Ok(())) };
+            let ended = std::task::ready!(Pin::new(save).poll(cx));
             *going = None;
-            self.note(ended)?;
-        }
+            Poll::Ready(joined(ended))
+        });
+        self.note(ended.await)?;
         self.check()
     }
 
