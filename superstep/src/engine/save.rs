@@ -388,7 +388,7 @@ impl<S: State> Saver<S> {
             }
         }
         self.queue.check()?;
-        let mut saving = self.start(Job::Checkpoint(record));
+        let mut saving = (*self.checkpointer).put(&self.thread, &self.namespace, record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result)?,
             Poll::Pending => *going = Some(tokio::spawn(saving)),

@@ -64,10 +64,9 @@ impl<S: State> Run<S> {
     /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
         self.checkpoint = Some(CheckpointId::new(self.step));
-        match (self.checkpoint_record(self.step)?, &self.saver) {
-            (Some(record), Some(saver)) => Ok(saver.put_now(record, cx)?),
-            _ => Ok(None),
-        }
+        let Some(record) = self.checkpoint_record(self.step)? else { return Ok(None) };
+        let Some(saver) = &self.saver else { return Ok(None) };
+        Ok(saver.put_now(record, cx)?)
     }
 
     /// Saves a checkpoint that had to wait.
