@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use serde_json::Value;
@@ -54,18 +54,15 @@ pub(crate) struct CallDesk<S: State> {
     /// What calls gave before.
     known: Vec<(TaskId, TaskWrites<S>)>,
     done: Mutex<Vec<(TaskId, TaskWrites<S>)>>,
-    seed: OnceLock<SeedCopy>,
+    /// Enough of the step's seed to make contexts for calls. It does not lead back to the desk.
+    seed: OnceLock<StepSeed>,
     nested: bool,
-    this: Weak<CallDesk<S>>,
 }
-
-/// Enough of the step's seed to make contexts for calls.
-type SeedCopy = Arc<StepSeed>;
 
 impl<S: State> CallDesk<S> {
     pub(super) fn new(run: &Run<S>, checkpoint: CheckpointId) -> Arc<Self> {
         let known = if run.replaying { Vec::new() } else { run.pending.tasks.clone() };
-        Arc::new_cyclic(|this| Self {
+        Arc::new(Self {
             plan: run.plan.clone(),
             codec: run.graph.codec,
             cache: run.cache().cloned(),
@@ -81,13 +78,12 @@ impl<S: State> CallDesk<S> {
             done: Mutex::default(),
             seed: OnceLock::new(),
             nested: run.config.nested,
-            this: this.clone(),
         })
     }
 
-    /// The desk makes contexts for calls, which lead back to the desk.
+    /// Lets the desk make contexts for calls.
     pub(super) fn set_seed(&self, seed: &StepSeed) {
-        let _already = self.seed.set(Arc::new(seed.for_calls(self.this.upgrade().map(|d| d as Arc<dyn CallHost>))));
+        let _already = self.seed.set(seed.for_calls());
     }
 
     /// What calls came to in this step, for the end of the run to save.
@@ -197,8 +193,8 @@ impl<S: State> CallDesk<S> {
             self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), ..Rest::default() })).await?;
             return Ok(value);
         }
-        let seed = self.seed.get().expect("the desk got its seed when it was made").clone();
-        let cx = seed.context_at(format!("{namespace}:{id}"), &name, id, None, None);
+        let seed = self.seed.get().expect("the desk got its seed when it was made");
+        let cx = seed.context_at(format!("{namespace}:{id}"), &name, id, None, None, Some(self.clone()));
         let result = attempts(&options, &name, &cx, || run(input.clone(), cx.clone())).await;
         let (open, used) = {
             let mut answers = lock(&cx.task.answers);
