@@ -57,6 +57,8 @@ pub struct Call<'a, S: State> {
     pub(crate) input: &'a TaskInput<S>,
     /// The fields that have a value; for graphs inside nodes.
     pub(crate) present: Option<&'a crate::engine::Bits>,
+    /// How the state is decoded, if it can be.
+    pub(crate) codec: Option<&'static crate::checkpoint::Codec<S>>,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,

@@ -1,10 +1,14 @@
 //! The bridge between a state's types and the bytes that are saved.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use crate::checkpoint::Blob;
-
-use crate::state::{CodecError, Persist, State};
+use crate::node::Payload;
+use crate::plan::ROOT;
+use crate::state::{CodecError, FieldKind, Persist, State, decode, encode};
 
 /// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
 pub(crate) struct Codec<S: State> {
@@ -33,6 +37,26 @@ impl<S: Persist> Codec<S> {
 impl<S: State> Codec<S> {
     pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Blob, CodecError> {
         with_scratch(|out| (self.encode_write)(schema, write, out))
+    }
+
+    /// The state that something with some of its fields is: a state on its way to a node.
+    pub(crate) fn sent(&self, schema: &S::Schema, payload: &Payload) -> Result<S, CodecError> {
+        let (bytes, fields, mut state) = (payload.encoded()?, S::fields(schema), S::empty(schema));
+        if matches!(fields, [only] if only.name() == ROOT) {
+            (self.decode_field)(&mut state, schema, 0, &bytes)?;
+            return Ok(state);
+        }
+        let sent: BTreeMap<String, Value> = decode(&bytes)?;
+        if !fields.iter().any(|spec| sent.contains_key(spec.name())) {
+            return Err(CodecError::new("it has no field of the state"));
+        }
+        for (field, spec) in fields.iter().enumerate().filter(|(_, spec)| spec.kind != FieldKind::Untracked) {
+            if let Some(value) = sent.get(spec.name()) {
+                let set = (self.decode_field)(&mut state, schema, field, &encode(value)?);
+                set.map_err(|why| CodecError::new(format!("field `{}`: {why}", spec.name())))?;
+            }
+        }
+        Ok(state)
     }
 
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {

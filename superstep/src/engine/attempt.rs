@@ -16,6 +16,7 @@ use super::apply::put_into;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
+use crate::checkpoint::Codec;
 use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
 use crate::graph::{PathFn, Routes};
@@ -97,6 +98,7 @@ pub(crate) enum End {
 /// A task on its way, with everything it needs to run by itself.
 pub(crate) struct Job<S: State> {
     pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) codec: Option<&'static Codec<S>>,
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
     pub(crate) node: usize,
@@ -169,6 +171,7 @@ impl<S: State> Job<S> {
                 node: self.node,
                 input: &self.input,
                 present: Some(&self.seed.present),
+                codec: self.codec,
                 step: self.seed.step,
                 stop: self.seed.stop,
                 context: &mut make,
@@ -495,7 +498,16 @@ impl<S: State> Plan<S> {
                 PathFn::Async(path) => {
                     let input = TaskInput::State(state.clone());
                     let mut none = || unreachable!("a path has no context");
-                    let call = Call { plan: self, node, input: &input, present: None, step, stop, context: &mut none };
+                    let call = Call {
+                        plan: self,
+                        node,
+                        input: &input,
+                        present: None,
+                        codec: None,
+                        step,
+                        stop,
+                        context: &mut none,
+                    };
                     caught(path(call)).await.map_err(failed)?
                 }
             };
@@ -571,6 +583,7 @@ fn mapped_routes(from: &str, branch: &str, map: &[(String, String)], routes: Rou
 /// A task of the step as a job of its own.
 pub(crate) fn job_of<S: State>(
     plan: &Arc<Plan<S>>,
+    codec: Option<&'static Codec<S>>,
     seed: &Arc<StepSeed>,
     state: &Arc<S>,
     ix: usize,
@@ -580,6 +593,7 @@ pub(crate) fn job_of<S: State>(
     let node = &plan.nodes[task.node];
     Job {
         plan: plan.clone(),
+        codec,
         seed: seed.clone(),
         ix,
         node: task.node,

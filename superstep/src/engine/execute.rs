@@ -190,7 +190,7 @@ impl<S: State> Run<S> {
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
         let mut context: Option<Context> = None;
-        let (step, stop) = (self.step, self.stop);
+        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
@@ -200,7 +200,7 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        let call = Call { plan, node: node_ix, input, present, step, stop, context: &mut make };
+        let call = Call { plan, node: node_ix, input, present, codec, step, stop, context: &mut make };
         let future = call_node(plan, call);
         drop(entered);
         (future, span, context)
@@ -351,7 +351,7 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<Running<S>> = Vec::new();
         for &ix in todo {
             let id = self.task_id(ix);
-            let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+            let job = job_of(&self.plan, self.graph.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
             let mut running: Running<S> = Box::pin(job.run());
             match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
                 Poll::Ready(done) => ready.push(done),
