@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::live::{Live, Signal, Start};
+use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::checkpoint::{Codec, with_scratch};
 use crate::node::Goto;
@@ -237,6 +237,9 @@ pub(crate) fn decode<S: State>(
     };
     let mut input = Reader(bytes);
     live.max_version = input.number()?;
+    if live.max_version > MOST_STEPS as u64 {
+        return Err(format!("the newest version, {}, is more than any thread comes to", live.max_version));
+    }
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
         let channel = channel(input.number()?);

@@ -9,6 +9,9 @@ use crate::node::{Goto, Send};
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Put, Scratch, State};
 
+/// More steps than any thread takes; twice as many are still a number.
+pub(crate) const MOST_STEPS: i64 = i64::MAX / 4;
+
 /// A set of small numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bits(SmallVec<[u64; 2]>);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::apply::guarded;
 use super::control;
-use super::live::Live;
+use super::live::{Live, MOST_STEPS};
 use super::writes::TaskWrites;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
@@ -227,6 +227,9 @@ impl<S: State> Saver<S> {
                 found: record.format,
                 known: FORMAT,
             });
+        }
+        if !(-2..MOST_STEPS).contains(&record.step) {
+            return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
         }
         let mut live = Live::empty(plan);
         let mut journal = Journal::default();
