@@ -64,6 +64,9 @@ impl<S: State> Codec<S> {
     }
 }
 
+/// The largest buffer that a thread keeps for the next value.
+const KEPT: usize = 1 << 20;
+
 /// Encodes into a buffer that is used again and again; the result has its exact size.
 pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
     thread_local! {
@@ -72,6 +75,8 @@ pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>
     let mut out = SCRATCH.take();
     out.clear();
     let result = encode(&mut out).map(|()| Blob::from(out.as_slice()));
-    SCRATCH.set(out);
+    if out.capacity() <= KEPT {
+        SCRATCH.set(out);
+    }
     result
 }
