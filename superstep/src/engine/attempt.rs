@@ -124,6 +124,9 @@ impl<S: State> Job<S> {
             None => None,
         };
         let node = &self.plan.nodes[self.node];
+        if node.blocking && self.timeout.is_some() {
+            return Finished { ix: self.ix, writes: TaskWrites::default(), end: End::Failed(no_timeout(&node.name)) };
+        }
         let pulse = self.timeout.map(|t| Arc::new(Pulse::new(t.heartbeat_only)));
         let mut context: Option<Context> = None;
         let mut failures = 0;
@@ -144,7 +147,8 @@ impl<S: State> Job<S> {
             let pause = policy.pause_with_jitter(failures);
             tracing::info!(node = &*node.name, attempt = failures, ?pause, %error, "the node failed and is run again");
             tokio::time::sleep(pause).await;
-            // A subgraph inside goes on from its own checkpoint.
+            // A graph inside is told to go on, as in LangGraph; it starts over all the same, because
+            // another attempt is another call of it, which has no checkpoint yet.
             if let Some(cx) = &context {
                 *lock(&cx.task.resuming) = Some(true);
             }
@@ -210,6 +214,15 @@ impl<S: State> Job<S> {
             Err(error) => (writes, End::Failed(error)),
         }
     }
+}
+
+/// `compile` refuses the timeouts of nodes; this is for those of sends.
+fn no_timeout(node: &str) -> Error {
+    let words = format!(
+        "a send to `{node}` has a timeout, but work on the blocking pool cannot be stopped; \
+         send it without one, or do not run the node with `blocking`"
+    );
+    Error::invalid(words).at(node)
 }
 
 /// The state with one task's own writes in it.
