@@ -231,6 +231,7 @@ impl<S: State> Saver<S> {
         if !(-2..MOST_STEPS).contains(&record.step) {
             return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
         }
+        record.id.stays_behind();
         let mut live = Live::empty(plan);
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);
