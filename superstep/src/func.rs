@@ -498,7 +498,8 @@ where
         self
     }
 
-    /// Keeps results in the workflow's cache, by argument, for good or for a while.
+    /// Keeps results in the workflow's cache, by argument, for good or for a while. Without a cache a
+    /// call is an error.
     pub fn cached(mut self, ttl: Option<Duration>) -> Self {
         self.options.cache = Some(ttl);
         self

@@ -19,7 +19,7 @@ use super::writes::TaskWrites;
 use crate::checkpoint::Codec;
 use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
-use crate::graph::{PathFn, Routes};
+use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
     Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
@@ -273,7 +273,7 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
 }
 
 /// A future whose panic is its error.
-async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>) -> Result<T, BoxError> {
+pub(super) async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>) -> Result<T, BoxError> {
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(panic) => Poll::Ready(Err(Box::new(Panicked(panic_text(&*panic))))),
@@ -284,7 +284,7 @@ async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> 
 /// A panic, carried as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Panicked(String);
+pub(super) struct Panicked(String);
 
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text =
@@ -501,27 +501,14 @@ impl<S: State> Plan<S> {
         step: i64,
         stop: i64,
     ) -> Result<(), Error> {
-        let name = &self.nodes[node].name;
         for branch in &self.nodes[node].branches {
-            let failed = |e: BoxError| failure_of(e, name);
             let routes = match &branch.path.run {
-                PathFn::Sync(path) => catch_unwind(AssertUnwindSafe(|| path(&state)))
-                    .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
-                    .map_err(failed)?,
+                PathFn::Sync(path) => routes_of(path, &*state),
                 PathFn::Async(path) => {
                     let input = TaskInput::State(state.clone());
-                    let mut none = || unreachable!("a path has no context");
-                    let call = Call {
-                        plan: self,
-                        node,
-                        input: &input,
-                        present: None,
-                        codec: None,
-                        step,
-                        stop,
-                        context: &mut none,
-                    };
-                    caught(path(call)).await.map_err(failed)?
+                    let mut context = || unreachable!("a path has no context");
+                    let (input, context) = (&input, &mut context);
+                    caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context })).await
                 }
             };
             self.take_routes(node, branch, routes, writes)?;
@@ -531,13 +518,9 @@ impl<S: State> Plan<S> {
 
     /// The same for paths that are plain functions, without waiting and without a copy of the state.
     pub(crate) fn follow_sync_branches(&self, node: usize, state: &S, writes: &mut TaskWrites<S>) -> Result<(), Error> {
-        let name = &self.nodes[node].name;
         for branch in &self.nodes[node].branches {
             let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
-            let routes = catch_unwind(AssertUnwindSafe(|| path(state)))
-                .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
-                .map_err(|e| failure_of(e, name))?;
-            self.take_routes(node, branch, routes, writes)?;
+            self.take_routes(node, branch, routes_of(path, state), writes)?;
         }
         Ok(())
     }
@@ -546,10 +529,11 @@ impl<S: State> Plan<S> {
         &self,
         node: usize,
         branch: &crate::plan::BranchPlan<S>,
-        routes: Routes,
+        routes: Result<Routes, BoxError>,
         writes: &mut TaskWrites<S>,
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
+        let routes = routes.map_err(|error| failure_of(error, from))?;
         let mapped = match &branch.map {
             None => routes,
             Some(map) => mapped_routes(from, &branch.name, map, routes)?,
@@ -573,6 +557,11 @@ impl<S: State> Plan<S> {
         mapped.into_iter().for_each(|route| self.go(route, writes));
         Ok(())
     }
+}
+
+/// Where a plain function leads; its panic is its error.
+fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
+    catch_unwind(AssertUnwindSafe(|| path(state))).unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
 }
 
 /// Where the labels that a path returned lead.

@@ -138,7 +138,8 @@ impl<S: State> Run<S> {
         let Started { context, polled } = match started {
             Some(started) => started,
             None => {
-                let input = self.take_state_input(node);
+                // The task lets go of the state, so that it can be changed in place.
+                let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
                 let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
                 Started { context, polled: Polled::Pending { future, span } }
             }
@@ -217,15 +218,6 @@ impl<S: State> Run<S> {
         if self.tasks.is_empty() {
             self.tasks.push(Task::new(node, TaskPath::Pull, None));
         }
-    }
-
-    /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
-    fn take_state_input(&mut self, node: &crate::plan::NodePlan<S>) -> TaskInput<S> {
-        let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-        if node.handler.is_some() {
-            self.tasks[0].input = Some(input.clone());
-        }
-        input
     }
 
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
