@@ -13,7 +13,7 @@ pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
 pub(crate) use compile::{finish as finish_plan, node_plan};
 pub use diagnose::Diagnostic;
-pub(crate) use path::{Path, PathFn, SyncPath};
 pub use path::{IntoPath, IntoRoutes, NamedPath, RouteMap, Routes};
+pub(crate) use path::{Path, PathFn, SyncPath};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
 pub use subgraph::{MappedGraph, Subgraph};

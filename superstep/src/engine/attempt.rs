@@ -273,7 +273,9 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
 }
 
 /// A future whose panic is its error.
-pub(super) async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>) -> Result<T, BoxError> {
+pub(super) async fn caught<T>(
+    mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>,
+) -> Result<T, BoxError> {
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(panic) => Poll::Ready(Err(Box::new(Panicked(panic_text(&*panic))))),
@@ -508,7 +510,8 @@ impl<S: State> Plan<S> {
                     let input = TaskInput::State(state.clone());
                     let mut context = || unreachable!("a path has no context");
                     let (input, context) = (&input, &mut context);
-                    caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context })).await
+                    caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context }))
+                        .await
                 }
             };
             self.take_routes(node, branch, routes, writes)?;

@@ -8,9 +8,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::attempt::{Panicked, caught};
+use super::cached::key_text;
 use super::run::Run;
 use super::save::Saver;
 use super::seed::StepSeed;
@@ -178,11 +178,12 @@ impl<S: State> CallDesk<S> {
     fn cache_for(&self, call: &OneCall) -> Result<Option<(Arc<dyn Cache>, CacheKey)>, Error> {
         match (&self.cache, call.options.cache) {
             (_, None) => Ok(None),
-            (Some(cache), Some(_)) => Ok(Some((cache.clone(), cache_key(&call.name, &call.input)))),
+            (Some(cache), Some(_)) => Ok(Some((cache.clone(), call.cache_key()))),
             (None, Some(_)) => {
                 let name = &call.name;
-                let words =
-                    format!("the results of task `{name}` are cached, but there is no cache; give one with `.cache(..)`");
+                let words = format!(
+                    "the results of task `{name}` are cached, but there is no cache; give one with `.cache(..)`"
+                );
                 Err(Error::invalid(words).at(name))
             }
         }
@@ -203,12 +204,7 @@ impl<S: State> CallDesk<S> {
     }
 
     /// Tells a question, a value and a failure apart; each is shown and saved.
-    async fn settle(
-        &self,
-        call: &OneCall,
-        cx: &Context,
-        result: Result<Value, BoxError>,
-    ) -> Result<Value, BoxError> {
+    async fn settle(&self, call: &OneCall, cx: &Context, result: Result<Value, BoxError>) -> Result<Value, BoxError> {
         let (open, resume) = {
             let mut answers = lock(&cx.task.answers);
             let used = answers.used.map(|n| answers.resume[..n].to_vec());
@@ -273,6 +269,11 @@ impl OneCall {
         }
     }
 
+    fn cache_key(&self) -> CacheKey {
+        let key = key_text(self.options.made_of, self.input.to_string().as_bytes());
+        CacheKey { namespace: vec!["superstep".to_owned(), "call".to_owned(), self.name.to_string()], key }
+    }
+
     /// Runs it until it succeeds, asks, or has no attempts left.
     async fn attempts(&self, cx: &Context) -> Result<Value, BoxError> {
         let mut failures = 0;
@@ -300,11 +301,6 @@ impl OneCall {
             Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit))),
         }
     }
-}
-
-fn cache_key(name: &str, input: &Value) -> CacheKey {
-    let key = format!("{:032x}", xxh3_128(input.to_string().as_bytes()));
-    CacheKey { namespace: vec!["superstep".to_owned(), "call".to_owned(), name.to_owned()], key }
 }
 
 /// A call's error with the name of its task; what came out of a call or a graph inside has a name already.

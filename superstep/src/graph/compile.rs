@@ -300,6 +300,7 @@ pub(super) fn check_limits(
 fn start_node<S: State>() -> BoxedNode<S> {
     BoxedNode {
         run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })),
+        made_of: "",
         subgraph: None,
         steers: false,
         needs_present: false,

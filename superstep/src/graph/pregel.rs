@@ -164,7 +164,7 @@ impl NodeBuilder {
                 Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: None, steers: false, needs_present: false }
+        BoxedNode { run: Arc::new(run), made_of: "", subgraph: None, steers: false, needs_present: false }
     }
 
     fn input(&self, call: &Call<'_, JsonState>) -> Value {
