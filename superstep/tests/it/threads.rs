@@ -397,9 +397,12 @@ async fn after_the_node_that_ran_last_is_gone_an_update_must_say_which_node_it_i
 #[derive(Clone)]
 struct ClockAhead;
 
+fn ahead(id: CheckpointId) -> CheckpointId {
+    format!("2{}", &id.to_string()[1..]).parse().expect("a digit more or less is an id too")
+}
+
 impl Hook for ClockAhead {
     fn write(&self, record: &mut CheckpointRecord) {
-        let ahead = |id: CheckpointId| -> CheckpointId { format!("2{}", &id.to_string()[1..]).parse().unwrap() };
         record.id = ahead(record.id);
         (record.parent, record.base) = (record.parent.map(ahead), record.base.map(ahead));
     }
