@@ -168,7 +168,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
 pub enum Durability {
     /// Before the next step starts, and before its events are shown.
     Sync,
-    /// While the next step runs; a crash may lose the step before it.
+    /// While the next step runs, one save at a time: a crash may lose the step before it. A save that has
+    /// begun goes on to its end, even if the run is dropped.
     #[default]
     Async,
     /// When the run ends, pauses or fails; a crash loses the run.

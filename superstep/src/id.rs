@@ -1,6 +1,7 @@
 //! Ids: of checkpoints (ordered by time), of tasks and of interrupts (derived, so that a
 //! resumed run finds the work it already did).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
@@ -184,6 +185,63 @@ impl fmt::Display for TaskId {
 impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Uuid(self.0), f)
+    }
+}
+
+/// What is known of tasks, in order. Found by looking at all while they are few, and by an index when they are many.
+#[derive(Debug, Clone)]
+pub(crate) struct ByTask<T> {
+    list: Vec<(TaskId, T)>,
+    places: Option<Box<HashMap<TaskId, usize>>>,
+}
+
+impl<T> Default for ByTask<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), places: None }
+    }
+}
+
+impl<T> ByTask<T> {
+    const FEW: usize = 16;
+
+    pub(crate) fn place(&self, task: TaskId) -> Option<usize> {
+        match &self.places {
+            None => self.list.iter().position(|(id, _)| *id == task),
+            Some(places) => places.get(&task).copied(),
+        }
+    }
+
+    pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
+        self.place(task).map(|place| &self.list[place].1)
+    }
+
+    pub(crate) fn push(&mut self, task: TaskId, known: T) {
+        if self.list.is_empty() {
+            // Mostly there is one.
+            self.list.reserve_exact(1);
+        }
+        self.list.push((task, known));
+        match &mut self.places {
+            Some(places) => drop(places.insert(task, self.list.len() - 1)),
+            None if self.list.len() > Self::FEW => {
+                let places = self.list.iter().enumerate().map(|(place, (id, _))| (*id, place));
+                self.places = Some(Box::new(places.collect()));
+            }
+            None => {}
+        }
+    }
+}
+
+impl<T> std::ops::Deref for ByTask<T> {
+    type Target = [(TaskId, T)];
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl<T> std::ops::DerefMut for ByTask<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.list
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct CallDesk<S: State> {
 
 impl<S: State> CallDesk<S> {
     pub(super) fn new(run: &Run<S>, checkpoint: CheckpointId) -> Arc<Self> {
-        let known = if run.replaying { Vec::new() } else { run.pending.tasks.clone() };
+        let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
         Arc::new(Self {
             plan: run.plan.clone(),
             codec: run.graph.codec,

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
+use super::live::Bits;
 use super::run::{Ended, Run};
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
@@ -40,6 +41,36 @@ pub(crate) enum Polled<S: State> {
     Ready(NodeResult<S>),
     /// Its conditional edges were followed too.
     Ended(Finished<S>),
+}
+
+/// The tasks of a step that have not ended.
+struct Open {
+    tasks: Bits,
+    last: usize,
+    count: usize,
+}
+
+impl Open {
+    fn new(tasks: &[usize]) -> Self {
+        let mut open = Self { tasks: Bits::default(), last: 0, count: 0 };
+        tasks.iter().for_each(|ix| open.add(*ix));
+        open
+    }
+
+    fn add(&mut self, ix: usize) {
+        self.tasks.set(ix);
+        self.last = self.last.max(ix);
+        self.count += 1;
+    }
+
+    fn close(&mut self, ix: usize) {
+        self.tasks.unset(ix);
+        self.count -= 1;
+    }
+
+    fn list(&self) -> Vec<usize> {
+        (0..=self.last).filter(|ix| self.tasks.has(*ix)).collect()
+    }
 }
 
 /// What went out of the ordinary in a step.
@@ -288,19 +319,19 @@ impl<S: State> Run<S> {
         let mut spawned: Vec<Option<AbortOnDrop<()>>> = Vec::new();
         let mut trouble = Trouble::default();
         let mut ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
-        let mut open: Vec<usize> = todo;
-        while !open.is_empty() {
+        let mut open = Open::new(&todo);
+        while open.count > 0 {
             let batch: Vec<Finished<S>> = if ready.is_empty() {
                 match self.next_finished(&mut finished).await {
                     Some(one) => vec![one],
-                    None => return self.cancelled(&open).await,
+                    None => return self.cancelled(&open.list()).await,
                 }
             } else {
                 std::mem::take(&mut ready)
             };
             let mut handlers = Vec::new();
             for done in batch {
-                open.retain(|ix| *ix != done.ix);
+                open.close(done.ix);
                 handlers.extend(self.commit(done, &mut trouble).await?);
             }
             if trouble.failed.is_some() {
@@ -308,12 +339,12 @@ impl<S: State> Run<S> {
             }
             if !handlers.is_empty() {
                 let todo: Vec<usize> = handlers.into_iter().filter(|ix| !self.tasks[*ix].skip).collect();
-                open.extend(&todo);
+                todo.iter().for_each(|ix| open.add(*ix));
                 ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
             }
         }
         drop(spawned);
-        for ix in open {
+        for ix in open.list() {
             self.note_cancelled(ix).await?;
         }
         trouble.into_end()

@@ -128,6 +128,27 @@ impl<S: State> Live<S> {
         }
     }
 
+    /// The same once more, to go back to; what is only there to be quick or to be saved is left out.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            present: self.present.clone(),
+            signals: self.signals.clone(),
+            open: self.open.clone(),
+            start: self.start.clone(),
+            sends: self.sends.clone(),
+            versions: self.versions.clone(),
+            max_version: self.max_version,
+            seen: self.seen.clone(),
+            last_seen: self.last_seen.clone(),
+            last_gone: self.last_gone,
+            stop_seen: self.stop_seen,
+            updated: self.updated.clone(),
+            scratch: Vec::new(),
+            journal: None,
+        }
+    }
+
     pub(crate) fn available(&self, plan: &Plan<S>, channel: usize) -> bool {
         match plan.control.get(channel) {
             Some(control) => self.signals[channel].available(&control.kind),

@@ -67,7 +67,6 @@ pub(crate) async fn revise<S: State>(
             }
         }
     };
-    saver.flush().await?;
     result
 }
 

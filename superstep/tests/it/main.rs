@@ -24,6 +24,7 @@ mod recovery;
 mod reducer_panics;
 mod retry;
 mod run_options;
+mod save_queue;
 mod store;
 mod streams;
 mod subgraph_threads;
