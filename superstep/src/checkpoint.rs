@@ -1,8 +1,8 @@
 //! Checkpoints: what is saved, and where.
 //!
 //! A checkpointer works on bytes and plain records; a state's types stop at the [`Codec`].
-//! A checkpoint names its parent and holds the fields that changed; all others are the
-//! parent's. What a task wrote is saved as soon as the task has finished, under the
+//! A checkpoint names its parent and its base, which is mostly the parent too, and holds the fields
+//! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
 mod blob;

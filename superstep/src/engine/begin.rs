@@ -7,7 +7,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
-use super::live::Start;
+use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::Loaded;
 use super::tasks::{self, TaskPath};
@@ -48,7 +48,8 @@ impl<S: State> Run<S> {
             self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.graph.codec, &w));
         }
         self.step = last_step + 1;
-        self.stop = self.step + self.shared.recursion_limit as i64 + 1;
+        let limit = i64::try_from(self.shared.recursion_limit).unwrap_or(MOST_STEPS);
+        self.stop = self.step + limit.min(MOST_STEPS) + 1;
         Ok(())
     }
 
@@ -63,6 +64,7 @@ impl<S: State> Run<S> {
                 return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
             };
             let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
+            latest.iter().for_each(|l| l.record.id.stays_behind());
             self.superseded = latest.is_some_and(|l| l.record.id != id);
             return Ok(Some(loaded));
         }

@@ -169,7 +169,8 @@ impl<S: State> Run<S> {
         let Started { context, polled } = match started {
             Some(started) => started,
             None => {
-                let input = self.take_state_input(node);
+                // The task lets go of the state, so that it can be changed in place.
+                let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
                 let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
                 Started { context, polled: Polled::Pending { future, span } }
             }
@@ -221,7 +222,7 @@ impl<S: State> Run<S> {
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
         let mut context: Option<Context> = None;
-        let (step, stop) = (self.step, self.stop);
+        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
@@ -231,7 +232,7 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        let call = Call { plan, node: node_ix, input, present, step, stop, context: &mut make };
+        let call = Call { plan, node: node_ix, input, present, codec, step, stop, context: &mut make };
         let future = call_node(plan, call);
         drop(entered);
         (future, span, context)
@@ -248,15 +249,6 @@ impl<S: State> Run<S> {
         if self.tasks.is_empty() {
             self.tasks.push(Task::new(node, TaskPath::Pull, None));
         }
-    }
-
-    /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
-    fn take_state_input(&mut self, node: &crate::plan::NodePlan<S>) -> TaskInput<S> {
-        let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-        if node.handler.is_some() {
-            self.tasks[0].input = Some(input.clone());
-        }
-        input
     }
 
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
@@ -382,7 +374,7 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<Running<S>> = Vec::new();
         for &ix in todo {
             let id = self.task_id(ix);
-            let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+            let job = job_of(&self.plan, self.graph.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
             let mut running: Running<S> = Box::pin(job.run());
             match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
                 Poll::Ready(done) => ready.push(done),

@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::apply::guarded;
 use super::control;
-use super::live::Live;
+use super::live::{Live, MOST_STEPS};
 use super::writes::TaskWrites;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
@@ -228,6 +228,10 @@ impl<S: State> Saver<S> {
                 known: FORMAT,
             });
         }
+        if !(-2..MOST_STEPS).contains(&record.step) {
+            return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
+        }
+        record.id.stays_behind();
         let mut live = Live::empty(plan);
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);

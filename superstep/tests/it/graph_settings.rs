@@ -353,3 +353,25 @@ async fn sends_carry_what_they_were_given_and_never_collapse() {
     );
     let _: Value = out.to_json();
 }
+
+async fn loud(notes: Notes) -> NotesUpdate {
+    Notes::update().log([notes.topic.unwrap_or_default().to_uppercase()])
+}
+
+async fn quiet(notes: Notes) -> NotesUpdate {
+    Notes::update().log([notes.topic.unwrap_or_default().to_lowercase()])
+}
+
+#[tokio::test]
+async fn two_graphs_without_names_share_a_cache_and_keep_their_own_results() {
+    let cache = MemoryCache::new();
+    let options = || NodeOptions::new().cache(CachePolicy::new());
+    let loud = StateGraph::new().add_node_with("say", loud, options()).add_edge(START, "say");
+    let quiet = StateGraph::new().add_node_with("say", quiet, options()).add_edge(START, "say");
+    for (graph, word) in [(loud, "TEA"), (quiet, "tea")] {
+        let app = graph.cache(cache.clone()).compile().unwrap();
+        for _ in 0..2 {
+            assert_eq!(app.invoke(Notes::update().topic("Tea")).await.unwrap().state.log, [word]);
+        }
+    }
+}

@@ -270,3 +270,15 @@ async fn a_blocking_run_inside_a_runtime_is_refused() {
         (ErrorKind::Invalid, "`blocking` was called inside an async runtime; await the run there instead")
     );
 }
+
+#[tokio::test]
+async fn the_greatest_recursion_limits_are_no_limit() {
+    let app = saved(a_b_c());
+    for limit in [usize::MAX, usize::MAX / 2, i64::MAX as usize - 1] {
+        let thread = limit.to_string();
+        let run = app.invoke(input()).thread(thread.clone()).recursion_limit(limit).interrupt_before(["c"]);
+        assert_eq!(run.await.unwrap().state.log, ["a", "b"]);
+        let run = app.invoke(GoOn).thread(thread).recursion_limit(limit);
+        assert_eq!(run.await.unwrap().state.log, ["a", "b", "c"]);
+    }
+}
