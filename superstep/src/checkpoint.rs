@@ -1,8 +1,8 @@
 //! Checkpoints: what is saved, and where.
 //!
 //! A checkpointer works on bytes and plain records; a state's types stop at the [`Codec`].
-//! A checkpoint names its parent and holds the fields that changed; all others are the
-//! parent's. What a task wrote is saved as soon as the task has finished, under the
+//! A checkpoint names its parent and its base, which is mostly the parent too, and holds the fields
+//! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
 mod blob;
@@ -168,7 +168,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
 pub enum Durability {
     /// Before the next step starts, and before its events are shown.
     Sync,
-    /// While the next step runs; a crash may lose the step before it.
+    /// While the next step runs, one save at a time: a crash may lose the step before it. A save that has
+    /// begun goes on to its end, even if the run is dropped.
     #[default]
     Async,
     /// When the run ends, pauses or fails; a crash loses the run.

@@ -30,3 +30,4 @@ pub(crate) use live::Bits;
 pub(crate) use revise::{Revision, revise};
 pub(crate) use run::{Ended, LoopConfig, Run, RunInput};
 pub(crate) use save::Saver;
+pub(crate) use writes::is_reserved;

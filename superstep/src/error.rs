@@ -280,11 +280,11 @@ impl std::error::Error for InvalidUpdate {}
 pub struct Error(Box<Failure>);
 
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) kind: ErrorKind,
-    pub(crate) node: Option<String>,
-    pub(crate) message: String,
-    pub(crate) source: Option<BoxError>,
+struct Failure {
+    kind: ErrorKind,
+    node: Option<String>,
+    message: String,
+    source: Option<BoxError>,
 }
 
 /// The kinds of [`Error`].
@@ -424,8 +424,8 @@ impl Error {
         source.downcast_ref::<T>().or_else(|| source.downcast_ref::<Error>()?.downcast_ref::<T>())
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
-        *self.0
+    pub(crate) fn into_source(self) -> Option<BoxError> {
+        self.0.source
     }
 }
 

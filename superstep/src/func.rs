@@ -322,6 +322,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
                     Ok(Outcome { puts: puts.into_iter().collect(), ..Outcome::none() })
                 })
             }),
+            made_of: "",
             subgraph: None,
             needs_present: false,
             steers: false,
@@ -409,6 +410,8 @@ fn input_of(input: impl Serialize) -> RunInput<Returned> {
 pub(crate) struct CallOptions {
     pub(crate) retry: Vec<RetryPolicy>,
     pub(crate) timeout: Option<Duration>,
+    /// The name of the function's type: tells tasks of one name apart in a cache.
+    pub(crate) made_of: &'static str,
     /// Whether results are cached, and for how long.
     pub(crate) cache: Option<Option<Duration>>,
 }
@@ -480,6 +483,7 @@ where
 {
     /// A task that is this function.
     pub fn new<M>(name: impl Into<String>, run: impl TaskFn<A, R, M>) -> Self {
+        let options = CallOptions { made_of: std::any::type_name_of_val(&run), ..CallOptions::default() };
         let run = Arc::new(run);
         let run = move |argument: Value, cx: Context| -> crate::engine::CallFuture {
             let run = run.clone();
@@ -488,7 +492,7 @@ where
                 Ok(serde_json::to_value(run.start(argument, cx).await?)?)
             })
         };
-        Self { name: name.into().into(), run: Arc::new(run), options: CallOptions::default(), types: PhantomData }
+        Self { name: name.into().into(), run: Arc::new(run), options, types: PhantomData }
     }
 
     /// Runs it again when it fails.
@@ -503,7 +507,8 @@ where
         self
     }
 
-    /// Keeps results in the workflow's cache, by argument, for good or for a while.
+    /// Keeps results in the workflow's cache, by argument, for good or for a while. Without a cache a
+    /// call is an error.
     pub fn cached(mut self, ttl: Option<Duration>) -> Self {
         self.options.cache = Some(ttl);
         self

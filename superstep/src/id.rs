@@ -1,6 +1,7 @@
 //! Ids: of checkpoints (ordered by time), of tasks and of interrupts (derived, so that a
 //! resumed run finds the work it already did).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
@@ -10,7 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
-/// Names a checkpoint. Ids made later in one process are greater.
+/// Names a checkpoint. Ids made later in one process are greater, and so are ids made after a thread was
+/// loaded than those of the thread, even if the clock went back.
 ///
 /// ```
 /// use superstep::CheckpointId;
@@ -27,7 +29,7 @@ pub struct CheckpointId(pub(crate) u128);
 pub struct InvalidId(String);
 
 impl CheckpointId {
-    /// A new id, greater than all made before in this process: a version 6 UUID.
+    /// A new id, greater than all made or met before in this process: a version 6 UUID.
     pub(crate) fn new(step: i64) -> Self {
         let ticks = next_tick();
         let high = u128::from(ticks >> 28) & 0xffff_ffff;
@@ -39,10 +41,22 @@ impl CheckpointId {
 }
 
 impl CheckpointId {
+    /// Makes later ids greater than this one, which was made elsewhere or before the clock went back.
+    pub(crate) fn stays_behind(self) {
+        let is_version_6 = self.0 >> 76 & 0xf == 6;
+        // Ids beyond the year 3400 are no times: to count on from them would soon run out of numbers.
+        if is_version_6 && self.ticks() >> 59 == 0 && self.ticks() > LAST.load(Ordering::Relaxed) {
+            LAST.fetch_max(self.ticks(), Ordering::Relaxed);
+        }
+    }
+
+    fn ticks(self) -> u64 {
+        (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64
+    }
+
     /// The time that a new id was made at.
     pub(crate) fn created_at(self) -> SystemTime {
-        let ticks = (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64;
-        let since = ticks.saturating_sub(GREGORIAN);
+        let since = self.ticks().saturating_sub(GREGORIAN);
         UNIX_EPOCH + Duration::new(since / 10_000_000, (since % 10_000_000) as u32 * 100)
     }
 }
@@ -50,9 +64,11 @@ impl CheckpointId {
 /// The ticks from the Gregorian calendar to the Unix epoch.
 const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
 
+/// The tick of the newest id that was made or met in this process.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
 /// 100-nanosecond ticks since 1582, never the same twice in a process.
 fn next_tick() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = since.as_secs() * 10_000_000 + u64::from(since.subsec_nanos() / 100) + GREGORIAN;
     let last = LAST.fetch_max(now, Ordering::Relaxed);
@@ -169,6 +185,63 @@ impl fmt::Display for TaskId {
 impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Uuid(self.0), f)
+    }
+}
+
+/// What is known of tasks, in order. Found by looking at all while they are few, and by an index when they are many.
+#[derive(Debug, Clone)]
+pub(crate) struct ByTask<T> {
+    list: Vec<(TaskId, T)>,
+    places: Option<Box<HashMap<TaskId, usize>>>,
+}
+
+impl<T> Default for ByTask<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), places: None }
+    }
+}
+
+impl<T> ByTask<T> {
+    const FEW: usize = 16;
+
+    pub(crate) fn place(&self, task: TaskId) -> Option<usize> {
+        match &self.places {
+            None => self.list.iter().position(|(id, _)| *id == task),
+            Some(places) => places.get(&task).copied(),
+        }
+    }
+
+    pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
+        self.place(task).map(|place| &self.list[place].1)
+    }
+
+    pub(crate) fn push(&mut self, task: TaskId, known: T) {
+        if self.list.is_empty() {
+            // Mostly there is one.
+            self.list.reserve_exact(1);
+        }
+        self.list.push((task, known));
+        match &mut self.places {
+            Some(places) => drop(places.insert(task, self.list.len() - 1)),
+            None if self.list.len() > Self::FEW => {
+                let places = self.list.iter().enumerate().map(|(place, (id, _))| (*id, place));
+                self.places = Some(Box::new(places.collect()));
+            }
+            None => {}
+        }
+    }
+}
+
+impl<T> std::ops::Deref for ByTask<T> {
+    type Target = [(TaskId, T)];
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl<T> std::ops::DerefMut for ByTask<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.list
     }
 }
 

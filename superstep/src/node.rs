@@ -57,6 +57,8 @@ pub struct Call<'a, S: State> {
     pub(crate) input: &'a TaskInput<S>,
     /// The fields that have a value; for graphs inside nodes.
     pub(crate) present: Option<&'a crate::engine::Bits>,
+    /// How the state is decoded, if it can be.
+    pub(crate) codec: Option<&'static crate::checkpoint::Codec<S>>,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,
@@ -65,6 +67,8 @@ pub struct Call<'a, S: State> {
 /// A node with its argument types erased: the only form that the engine sees.
 pub(crate) struct BoxedNode<S: State> {
     pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
+    /// The name of the function's type: tells nodes of one name apart in a cache.
+    pub(crate) made_of: &'static str,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
@@ -77,6 +81,7 @@ impl<S: State> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
         Self {
             run: self.run.clone(),
+            made_of: self.made_of,
             subgraph: self.subgraph.clone(),
             steers: self.steers,
             needs_present: self.needs_present,

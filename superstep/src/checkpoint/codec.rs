@@ -1,10 +1,14 @@
 //! The bridge between a state's types and the bytes that are saved.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use crate::checkpoint::Blob;
-
-use crate::state::{CodecError, Persist, State};
+use crate::node::Payload;
+use crate::plan::ROOT;
+use crate::state::{CodecError, FieldKind, Persist, State, decode, encode};
 
 /// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
 pub(crate) struct Codec<S: State> {
@@ -35,10 +39,33 @@ impl<S: State> Codec<S> {
         with_scratch(|out| (self.encode_write)(schema, write, out))
     }
 
+    /// The state that something with some of its fields is: a state on its way to a node.
+    pub(crate) fn sent(&self, schema: &S::Schema, payload: &Payload) -> Result<S, CodecError> {
+        let (bytes, fields, mut state) = (payload.encoded()?, S::fields(schema), S::empty(schema));
+        if matches!(fields, [only] if only.name() == ROOT) {
+            (self.decode_field)(&mut state, schema, 0, &bytes)?;
+            return Ok(state);
+        }
+        let sent: BTreeMap<String, Value> = decode(&bytes)?;
+        if !fields.iter().any(|spec| sent.contains_key(spec.name())) {
+            return Err(CodecError::new("it has no field of the state"));
+        }
+        for (field, spec) in fields.iter().enumerate().filter(|(_, spec)| spec.kind != FieldKind::Untracked) {
+            if let Some(value) = sent.get(spec.name()) {
+                let set = (self.decode_field)(&mut state, schema, field, &encode(value)?);
+                set.map_err(|why| CodecError::new(format!("field `{}`: {why}", spec.name())))?;
+            }
+        }
+        Ok(state)
+    }
+
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
         with_scratch(|out| (self.encode_field)(state, schema, field, out))
     }
 }
+
+/// The largest buffer that a thread keeps for the next value.
+const KEPT: usize = 1 << 20;
 
 /// Encodes into a buffer that is used again and again; the result has its exact size.
 pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
@@ -48,6 +75,8 @@ pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>
     let mut out = SCRATCH.take();
     out.clear();
     let result = encode(&mut out).map(|()| Blob::from(out.as_slice()));
-    SCRATCH.set(out);
+    if out.capacity() <= KEPT {
+        SCRATCH.set(out);
+    }
     result
 }

@@ -15,7 +15,7 @@ use super::{
     CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, Name, SavedCheckpoint, SavedField, Saving,
     TaskRecord,
 };
-use crate::id::CheckpointId;
+use crate::id::{ByTask, CheckpointId};
 
 /// Keeps checkpoints in memory; clones share them.
 ///
@@ -102,7 +102,7 @@ type Fields = SmallVec<[(Name, Kept); 2]>;
 struct Entry {
     record: CheckpointRecord,
     fields: Fields,
-    writes: Vec<TaskRecord>,
+    writes: ByTask<TaskRecord>,
 }
 
 /// A field's value: whole, or writes on top of an older one.
@@ -197,20 +197,12 @@ impl Namespace {
             }
         }
         if let Some(base) = record.base {
-            self.put_all_writes(base, writes)?;
+            writes.into_iter().try_for_each(|task| self.put_writes(base, task))?;
         }
-        let entry = Entry { fields, writes: Vec::new(), record };
+        let entry = Entry { fields, writes: ByTask::default(), record };
         match self.place(entry.record.id) {
             Ok(place) => self.checkpoints[place] = entry,
             Err(place) => self.checkpoints.insert(place, entry),
-        }
-        Ok(())
-    }
-
-    fn put_all_writes(&mut self, checkpoint: CheckpointId, tasks: Vec<TaskRecord>) -> Result<(), CheckpointError> {
-        match self.place(checkpoint) {
-            Ok(place) if self.checkpoints[place].writes.is_empty() => self.checkpoints[place].writes = tasks,
-            _ => tasks.into_iter().try_for_each(|task| self.put_writes(checkpoint, task))?,
         }
         Ok(())
     }
@@ -219,9 +211,9 @@ impl Namespace {
         let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
         let place = self.place(checkpoint).map_err(|_| missing())?;
         let entry = &mut self.checkpoints[place];
-        match entry.writes.iter_mut().find(|t| t.task == task.task) {
-            Some(known) => known.absorb(task),
-            None => entry.writes.push(task),
+        match entry.writes.place(task.task) {
+            Some(place) => entry.writes[place].1.absorb(task),
+            None => entry.writes.push(task.task, task),
         }
         Ok(())
     }
@@ -230,7 +222,7 @@ impl Namespace {
 impl Entry {
     fn saved(&self) -> SavedCheckpoint {
         let fields = self.fields.iter().map(|(name, kept)| kept.saved(name.clone())).collect();
-        SavedCheckpoint::new(self.record.clone(), fields, self.writes.clone())
+        SavedCheckpoint::new(self.record.clone(), fields, self.writes.iter().map(|(_, task)| task.clone()).collect())
     }
 }
 

@@ -60,9 +60,9 @@ pub struct CheckpointRecord {
     pub format: u8,
     /// Names it; ids of later checkpoints are greater.
     pub id: CheckpointId,
-    /// The checkpoint that it was made from; unchanged fields are that one's.
+    /// The checkpoint that it was made from.
     pub parent: Option<CheckpointId>,
-    /// The checkpoint whose fields it takes over; the parent, unless it is a copy.
+    /// The checkpoint whose fields it takes over where they did not change; the parent, unless it is a copy.
     pub base: Option<CheckpointId>,
     /// What made it.
     pub source: Source,
@@ -109,7 +109,7 @@ pub struct FieldRecord {
 pub enum FieldValue {
     /// The whole value.
     Whole(Blob),
-    /// Writes to merge into the parent's value, in order.
+    /// Writes to merge into the value that the base has, in order.
     Tail(Vec<Blob>),
     /// It has no value any more.
     Absent,

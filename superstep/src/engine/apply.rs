@@ -307,15 +307,14 @@ impl<'a, S: State> Step<'a, S> {
 
     /// Sends wait for one step.
     fn send(&mut self, sends: Vec<crate::node::Send>) {
-        if !sends.is_empty() {
-            if self.ends {
-                self.live.sends.clear();
-            }
-            self.live.sends.extend(sends);
-            self.live.max_version = self.version;
-        } else {
-            self.end_sends();
+        if sends.is_empty() {
+            return self.end_sends();
         }
+        if self.ends {
+            self.live.sends.clear();
+        }
+        self.live.sends.extend(sends);
+        self.live.max_version = self.version;
     }
 
     #[inline]

@@ -17,9 +17,10 @@ use super::apply::put_into;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
+use crate::checkpoint::Codec;
 use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate, called};
-use crate::graph::{PathFn, Routes};
+use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
     Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
@@ -98,6 +99,7 @@ pub(crate) enum End {
 /// A task on its way, with everything it needs to run by itself.
 pub(crate) struct Job<S: State> {
     pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) codec: Option<&'static Codec<S>>,
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
     pub(crate) node: usize,
@@ -123,6 +125,9 @@ impl<S: State> Job<S> {
             None => None,
         };
         let node = &self.plan.nodes[self.node];
+        if node.blocking && self.timeout.is_some() {
+            return Finished { ix: self.ix, writes: TaskWrites::default(), end: End::Failed(no_timeout(&node.name)) };
+        }
         let pulse = self.timeout.map(|t| Arc::new(Pulse::new(t.heartbeat_only)));
         let mut context: Option<Context> = None;
         let mut failures = 0;
@@ -143,7 +148,8 @@ impl<S: State> Job<S> {
             let pause = policy.pause_with_jitter(failures);
             tracing::info!(node = &*node.name, attempt = failures, ?pause, %error, "the node failed and is run again");
             tokio::time::sleep(pause).await;
-            // A subgraph inside goes on from its own checkpoint.
+            // A graph inside is told to go on, as in LangGraph; it starts over all the same, because
+            // another attempt is another call of it, which has no checkpoint yet.
             if let Some(cx) = &context {
                 *lock(&cx.task.resuming) = Some(true);
             }
@@ -170,6 +176,7 @@ impl<S: State> Job<S> {
                 node: self.node,
                 input: &self.input,
                 present: Some(&self.seed.present),
+                codec: self.codec,
                 step: self.seed.step,
                 stop: self.seed.stop,
                 context: &mut make,
@@ -208,6 +215,15 @@ impl<S: State> Job<S> {
             Err(error) => (writes, End::Failed(error)),
         }
     }
+}
+
+/// `compile` refuses the timeouts of nodes; this is for those of sends.
+fn no_timeout(node: &str) -> Error {
+    let words = format!(
+        "a send to `{node}` has a timeout, but work on the blocking pool cannot be stopped; \
+         send it without one, or do not run the node with `blocking`"
+    );
+    Error::invalid(words).at(node)
 }
 
 /// The state with one task's own writes in it.
@@ -258,7 +274,9 @@ pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::n
 }
 
 /// A future whose panic is its error.
-async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>) -> Result<T, BoxError> {
+pub(super) async fn caught<T>(
+    mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>,
+) -> Result<T, BoxError> {
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(panic) => Poll::Ready(Err(Box::new(Panicked(panic_text(&*panic))))),
@@ -269,7 +287,7 @@ async fn caught<T>(mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> 
 /// A panic, carried as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Panicked(String);
+pub(super) struct Panicked(String);
 
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text =
@@ -501,18 +519,15 @@ impl<S: State> Plan<S> {
         step: i64,
         stop: i64,
     ) -> Result<(), Error> {
-        let name = &self.nodes[node].name;
         for branch in &self.nodes[node].branches {
-            let failed = |e: BoxError| path_failure(e, name);
             let routes = match &branch.path.run {
-                PathFn::Sync(path) => catch_unwind(AssertUnwindSafe(|| path(&state)))
-                    .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
-                    .map_err(failed)?,
+                PathFn::Sync(path) => routes_of(path, &*state),
                 PathFn::Async(path) => {
                     let input = TaskInput::State(state.clone());
-                    let mut none = || unreachable!("a path has no context");
-                    let call = Call { plan: self, node, input: &input, present: None, step, stop, context: &mut none };
-                    caught(path(call)).await.map_err(failed)?
+                    let mut context = || unreachable!("a path has no context");
+                    let (input, context) = (&input, &mut context);
+                    caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context }))
+                        .await
                 }
             };
             self.take_routes(node, branch, routes, writes)?;
@@ -522,13 +537,9 @@ impl<S: State> Plan<S> {
 
     /// The same for paths that are plain functions, without waiting and without a copy of the state.
     pub(crate) fn follow_sync_branches(&self, node: usize, state: &S, writes: &mut TaskWrites<S>) -> Result<(), Error> {
-        let name = &self.nodes[node].name;
         for branch in &self.nodes[node].branches {
             let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
-            let routes = catch_unwind(AssertUnwindSafe(|| path(state)))
-                .unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
-                .map_err(|e| path_failure(e, name))?;
-            self.take_routes(node, branch, routes, writes)?;
+            self.take_routes(node, branch, routes_of(path, state), writes)?;
         }
         Ok(())
     }
@@ -537,10 +548,11 @@ impl<S: State> Plan<S> {
         &self,
         node: usize,
         branch: &crate::plan::BranchPlan<S>,
-        routes: Routes,
+        routes: Result<Routes, BoxError>,
         writes: &mut TaskWrites<S>,
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
+        let routes = routes.map_err(|error| path_failure(error, from))?;
         let mapped = match &branch.map {
             None => routes,
             Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,
@@ -566,6 +578,11 @@ impl<S: State> Plan<S> {
     }
 }
 
+/// Where a plain function leads; its panic is its error.
+fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
+    catch_unwind(AssertUnwindSafe(|| path(state))).unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
+}
+
 /// Where the labels that a path returned lead.
 fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
     let mapped = routes.into_iter().map(|route| match route {
@@ -588,6 +605,7 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
 /// A task of the step as a job of its own.
 pub(crate) fn job_of<S: State>(
     plan: &Arc<Plan<S>>,
+    codec: Option<&'static Codec<S>>,
     seed: &Arc<StepSeed>,
     state: &Arc<S>,
     ix: usize,
@@ -597,6 +615,7 @@ pub(crate) fn job_of<S: State>(
     let node = &plan.nodes[task.node];
     Job {
         plan: plan.clone(),
+        codec,
         seed: seed.clone(),
         ix,
         node: task.node,

@@ -7,12 +7,12 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
-use super::live::Start;
+use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::Loaded;
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{ListQuery, Source};
+use crate::checkpoint::{Durability, ListQuery, Source};
 use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
@@ -48,7 +48,8 @@ impl<S: State> Run<S> {
             self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.graph.codec, &w));
         }
         self.step = last_step + 1;
-        self.stop = self.step + self.shared.recursion_limit as i64 + 1;
+        let limit = i64::try_from(self.shared.recursion_limit).unwrap_or(MOST_STEPS);
+        self.stop = self.step + limit.min(MOST_STEPS) + 1;
         Ok(())
     }
 
@@ -63,6 +64,7 @@ impl<S: State> Run<S> {
                 return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
             };
             let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
+            latest.iter().for_each(|l| l.record.id.stays_behind());
             self.superseded = latest.is_some_and(|l| l.record.id != id);
             return Ok(Some(loaded));
         }
@@ -280,7 +282,10 @@ impl<S: State> Run<S> {
     }
 
     /// New input: what was left to do is dropped, and the run starts over from the start node.
-    async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+    pub(super) async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+        if self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit) {
+            self.input = Some(start.clone());
+        }
         let updated = self.live.updated.clone();
         let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::run::Run;
 use super::save::Scribe;
@@ -26,14 +26,14 @@ impl<S: State> Run<S> {
             Some(key) => {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
-                let call = Call { plan: &self.plan, node, input, present: None, step, stop, context: &mut none };
+                let (plan, codec) = (&self.plan, self.graph.codec);
+                let call = Call { plan, node, input, present: None, codec, step, stop, context: &mut none };
                 key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
             }
             None => self.whole_input_key(node, input),
         };
-        let key = format!("{:032x}", xxh3_128(&key));
         let namespace = vec!["superstep".to_owned(), self.plan.name.to_string(), node.name.to_string()];
-        Ok(Some(CacheKey { namespace, key }))
+        Ok(Some(CacheKey { namespace, key: key_text(node.run.made_of, &key) }))
     }
 
     fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Vec<u8> {
@@ -87,6 +87,15 @@ impl<S: State> Run<S> {
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
         cache.set(vec![(key, bytes.into(), ttl)]).await.map_err(failed)
     }
+}
+
+/// A key of a function and its input, as text.
+pub(super) fn key_text(made_of: &str, input: &[u8]) -> String {
+    let mut hasher = Xxh3::new();
+    hasher.update(made_of.as_bytes());
+    hasher.update(&[0]);
+    hasher.update(input);
+    format!("{:032x}", hasher.digest128())
 }
 
 fn failed(error: crate::CacheError) -> Error {

@@ -4,15 +4,14 @@
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tracing::Instrument;
-use xxhash_rust::xxh3::xxh3_128;
 
+use super::attempt::{Panicked, caught};
+use super::cached::key_text;
 use super::run::Run;
 use super::save::Saver;
 use super::seed::StepSeed;
@@ -23,7 +22,7 @@ use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupt;
+use crate::node::Interrupted;
 use crate::plan::{Fields, Plan};
 use crate::state::State;
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
@@ -55,18 +54,15 @@ pub(crate) struct CallDesk<S: State> {
     /// What calls gave before.
     known: Vec<(TaskId, TaskWrites<S>)>,
     done: Mutex<Vec<(TaskId, TaskWrites<S>)>>,
-    seed: OnceLock<SeedCopy>,
+    /// Enough of the step's seed to make contexts for calls. It does not lead back to the desk.
+    seed: OnceLock<StepSeed>,
     nested: bool,
-    this: Weak<CallDesk<S>>,
 }
-
-/// Enough of the step's seed to make contexts for calls.
-type SeedCopy = Arc<StepSeed>;
 
 impl<S: State> CallDesk<S> {
     pub(super) fn new(run: &Run<S>, checkpoint: CheckpointId) -> Arc<Self> {
-        let known = if run.replaying { Vec::new() } else { run.pending.tasks.clone() };
-        Arc::new_cyclic(|this| Self {
+        let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
+        Arc::new(Self {
             plan: run.plan.clone(),
             codec: run.graph.codec,
             cache: run.cache().cloned(),
@@ -82,13 +78,12 @@ impl<S: State> CallDesk<S> {
             done: Mutex::default(),
             seed: OnceLock::new(),
             nested: run.config.nested,
-            this: this.clone(),
         })
     }
 
-    /// The desk makes contexts for calls, which lead back to the desk.
+    /// Lets the desk make contexts for calls.
     pub(super) fn set_seed(&self, seed: &StepSeed) {
-        let _already = self.seed.set(Arc::new(seed.for_calls(self.this.upgrade().map(|d| d as Arc<dyn CallHost>))));
+        let _already = self.seed.set(seed.for_calls());
     }
 
     /// What calls came to in this step, for the end of the run to save.
@@ -128,114 +123,106 @@ impl<S: State> CallDesk<S> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "an end has all of these; they are named where it is called")]
-    async fn show_end(
-        &self,
-        cx: &Context,
-        name: &Arc<str>,
-        id: TaskId,
-        returned: Option<Value>,
-        error: Option<TaskError>,
-        interrupts: Vec<Interrupt>,
-        cached: bool,
-    ) {
-        if returned.is_some() {
+    /// Shows and saves what a call came to.
+    async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
+        self.show_end(call, &came_to, cached).await;
+        self.save(call.id, TaskWrites::only(came_to)).await
+    }
+
+    async fn show_end(&self, call: &OneCall, came_to: &Rest<S>, cached: bool) {
+        if came_to.returned.is_some() {
             let update = || NodeUpdate {
-                node: name.to_string(),
-                step: cx.task.step,
-                task: id,
+                node: call.name.to_string(),
+                step: call.caller.task.step,
+                task: call.id,
                 cached,
-                writes: self.shown(returned.clone()),
+                writes: self.shown(came_to.returned.clone()),
             };
-            self.show(cx, Mode::Updates, || EventData::Updates(update())).await;
+            self.show(&call.caller, Mode::Updates, || EventData::Updates(update())).await;
         }
         if !cached {
             let end = || TaskEnd {
-                id,
-                name: name.to_string(),
-                error: error.clone(),
-                interrupts: interrupts.clone(),
-                writes: self.shown(returned.clone()),
+                id: call.id,
+                name: call.name.to_string(),
+                error: came_to.error.clone(),
+                interrupts: came_to.interrupts.clone().unwrap_or_default(),
+                writes: self.shown(came_to.returned.clone()),
             };
-            self.show(cx, Mode::Tasks, || EventData::TaskEnd(end())).await;
+            self.show(&call.caller, Mode::Tasks, || EventData::TaskEnd(end())).await;
         }
     }
 
-    async fn run_call(
-        self: Arc<Self>,
-        caller: Context,
-        ix: usize,
-        name: Arc<str>,
-        input: Value,
-        options: CallOptions,
-        run: CallFn,
-    ) -> Result<Value, BoxError> {
-        let namespace = format!("{}|{name}", caller.task.namespace);
-        let step = caller.task.step.to_string();
-        let (path, place) = (format!("~__pregel_pull, {}", caller.task.node), ix.to_string());
-        let parts = [&namespace, &step, &*name, "__pregel_push", &path, &caller.task.id.to_string(), &place];
-        let id = TaskId::derive(self.checkpoint, &parts);
-        let start = || TaskStart {
-            id,
-            name: name.to_string(),
-            triggers: vec!["__pregel_push".to_owned()],
-            metadata: std::collections::BTreeMap::new(),
-            input: ShownInput::Value(input.clone()),
-        };
-        self.show(&caller, Mode::Tasks, || EventData::TaskStart(start())).await;
-        if let Some((_, known)) = self.known.iter().find(|(t, w)| *t == id && w.returned().is_some()) {
-            return Ok(known.returned().cloned().unwrap_or_default());
+    async fn run_call(self: Arc<Self>, call: OneCall) -> Result<Value, BoxError> {
+        let cache = self.cache_for(&call)?;
+        self.show(&call.caller, Mode::Tasks, || EventData::TaskStart(call.start())).await;
+        if let Some(value) = self.known_result(call.id) {
+            return Ok(value);
         }
-        if let Some((_, known)) = lock(&self.done).iter().find(|(t, w)| *t == id && w.returned().is_some()) {
-            return Ok(known.returned().cloned().unwrap_or_default());
-        }
-        let key = options.cache.is_some().then(|| cache_key(&name, &input));
-        if let (Some(key), Some(cache)) = (&key, &self.cache)
+        if let Some((cache, key)) = &cache
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
             let value: Value = crate::state::decode(&bytes)?;
-            self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), true).await;
-            self.save(id, TaskWrites::only(Rest { returned: Some(value.clone()), ..Rest::default() })).await?;
+            self.finish(&call, Rest { returned: Some(value.clone()), ..Rest::default() }, true).await?;
             return Ok(value);
         }
-        let seed = self.seed.get().expect("the desk got its seed when it was made").clone();
-        let cx = seed.context_at(format!("{namespace}:{id}"), &name, id, None, None);
-        let result = attempts(&options, &name, &cx, || run(input.clone(), cx.clone())).await;
-        let (open, used) = {
+        let cx = self.context_of(&call);
+        let result = call.attempts(&cx).await;
+        let value = self.settle(&call, &cx, result).await?;
+        if let Some((cache, key)) = cache {
+            let ttl = call.options.cache.flatten();
+            cache.set(vec![(key, crate::state::encode(&value)?.into(), ttl)]).await?;
+        }
+        Ok(value)
+    }
+
+    /// Where the results of a call are kept, if they are, and by which key.
+    fn cache_for(&self, call: &OneCall) -> Result<Option<(Arc<dyn Cache>, CacheKey)>, Error> {
+        match (&self.cache, call.options.cache) {
+            (_, None) => Ok(None),
+            (Some(cache), Some(_)) => Ok(Some((cache.clone(), call.cache_key()))),
+            (None, Some(_)) => {
+                let name = &call.name;
+                let words = format!(
+                    "the results of task `{name}` are cached, but there is no cache; give one with `.cache(..)`"
+                );
+                Err(Error::invalid(words).at(name))
+            }
+        }
+    }
+
+    /// What the call gave before.
+    fn known_result(&self, id: TaskId) -> Option<Value> {
+        let of = |list: &[(TaskId, TaskWrites<S>)]| {
+            list.iter().filter(|(task, _)| *task == id).find_map(|(_, writes)| writes.returned().cloned())
+        };
+        of(&self.known).or_else(|| of(&lock(&self.done)))
+    }
+
+    fn context_of(self: &Arc<Self>, call: &OneCall) -> Context {
+        let seed = self.seed.get().expect("the desk got its seed when it was made");
+        let namespace = format!("{}:{}", call.namespace, call.id);
+        seed.context_at(namespace, &call.name, call.id, None, None, Some(self.clone()))
+    }
+
+    /// Tells a question, a value and a failure apart; each is shown and saved.
+    async fn settle(&self, call: &OneCall, cx: &Context, result: Result<Value, BoxError>) -> Result<Value, BoxError> {
+        let (open, resume) = {
             let mut answers = lock(&cx.task.answers);
             let used = answers.used.map(|n| answers.resume[..n].to_vec());
             (answers.open.take(), used)
         };
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
-            let asked = TaskWrites::only(Rest { interrupts: Some(open.clone()), resume: used, ..Rest::default() });
-            self.show_end(&caller, &name, id, None, None, open.clone(), false).await;
-            self.save(id, asked).await?;
-            lock(&caller.task.answers).open = Some(open);
+            self.finish(call, Rest { interrupts: Some(open.clone()), resume, ..Rest::default() }, false).await?;
+            lock(&call.caller.task.answers).open = Some(open);
             return Err("the call waits for an answer".into());
         }
-        match result {
-            Ok(value) => {
-                self.show_end(&caller, &name, id, Some(value.clone()), None, Vec::new(), false).await;
-                self.save(
-                    id,
-                    TaskWrites::only(Rest { returned: Some(value.clone()), resume: used, ..Rest::default() }),
-                )
-                .await?;
-                if let (Some(key), Some(cache)) = (key, &self.cache) {
-                    let ttl = options.cache.flatten();
-                    cache.set(vec![(key, crate::state::encode(&value)?.into(), ttl)]).await?;
-                }
-                Ok(value)
-            }
-            Err(error) => {
-                let kind = error.downcast_ref::<Error>().map_or(ErrorKind::Node, Error::kind);
-                let failure = Some(TaskError::new(kind, error.to_string()));
-                self.show_end(&caller, &name, id, None, failure.clone(), Vec::new(), false).await;
-                self.save(id, TaskWrites::only(Rest { error: failure, resume: used, ..Rest::default() })).await?;
-                Err(error)
-            }
-        }
+        let came_to = match &result {
+            Ok(value) => Rest { returned: Some(value.clone()), resume, ..Rest::default() },
+            Err(error) => Rest { error: Some(failure_text(error)), resume, ..Rest::default() },
+        };
+        self.finish(call, came_to, false).await?;
+        result
     }
 }
 
@@ -249,68 +236,99 @@ impl<S: State> CallHost for CallDesk<S> {
         options: CallOptions,
         run: CallFn,
     ) -> CallFuture {
-        Box::pin(self.run_call(caller, ix, name, input, options, run))
+        let namespace = format!("{}|{name}", caller.task.namespace);
+        let step = caller.task.step.to_string();
+        let (path, place) = (format!("~__pregel_pull, {}", caller.task.node), ix.to_string());
+        let parts = [&namespace, &step, &*name, PUSH, &path, &caller.task.id.to_string(), &place];
+        let id = TaskId::derive(self.checkpoint, &parts);
+        Box::pin(self.run_call(OneCall { caller, name, id, namespace, input, options, run }))
     }
 }
 
-fn cache_key(name: &str, input: &Value) -> CacheKey {
-    let key = format!("{:032x}", xxh3_128(input.to_string().as_bytes()));
-    CacheKey { namespace: vec!["superstep".to_owned(), "call".to_owned(), name.to_owned()], key }
+/// What wakes a call.
+const PUSH: &str = "__pregel_push";
+
+/// One call of a task.
+struct OneCall {
+    caller: Context,
+    name: Arc<str>,
+    id: TaskId,
+    namespace: String,
+    input: Value,
+    options: CallOptions,
+    run: CallFn,
 }
 
-/// A call whose panic is its error.
-async fn caught(name: &str, mut call: CallFuture) -> Result<Value, BoxError> {
-    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
-        Ok(polled) => polled,
-        Err(panic) => {
-            let words = format!("task `{name}` panicked: {}", super::attempt::panic_text(&*panic));
-            Poll::Ready(Err(Box::new(Error::new(ErrorKind::Panic, words).at(name))))
+impl OneCall {
+    fn start<S: State>(&self) -> TaskStart<S> {
+        TaskStart {
+            id: self.id,
+            name: self.name.to_string(),
+            triggers: vec![PUSH.to_owned()],
+            metadata: std::collections::BTreeMap::new(),
+            input: ShownInput::Value(self.input.clone()),
         }
-    })
-    .await
-}
+    }
 
-/// Runs a call until it succeeds, asks, or has no attempts left.
-async fn attempts(
-    options: &CallOptions,
-    name: &str,
-    cx: &Context,
-    run: impl Fn() -> CallFuture,
-) -> Result<Value, BoxError> {
-    let mut failures = 0;
-    loop {
-        if failures > 0 {
-            cx.task.begin_attempt(failures + 1);
+    fn cache_key(&self) -> CacheKey {
+        let key = key_text(self.options.made_of, self.input.to_string().as_bytes());
+        CacheKey { namespace: vec!["superstep".to_owned(), "call".to_owned(), self.name.to_string()], key }
+    }
+
+    /// Runs it until it succeeds, asks, or has no attempts left.
+    async fn attempts(&self, cx: &Context) -> Result<Value, BoxError> {
+        let mut failures = 0;
+        loop {
+            if failures > 0 {
+                cx.task.begin_attempt(failures + 1);
+            }
+            let error = match self.attempt(cx).await {
+                Ok(value) => return Ok(value),
+                Err(_) if lock(&cx.task.answers).open.is_some() => return Ok(Value::Null),
+                Err(error) => named(&self.name, error),
+            };
+            failures += 1;
+            let policy = self.options.retry.iter().find(|p| (p.retry_on)(&error));
+            let Some(policy) = policy.filter(|p| failures < p.max_attempts) else { return Err(passed_on(error)) };
+            tokio::time::sleep(policy.pause_with_jitter(failures)).await;
         }
-        let span = tracing::debug_span!("call", task = name, step = cx.task.step, attempt = failures + 1);
-        let call = span.in_scope(|| caught(name, run())).instrument(span);
-        let result = match options.timeout {
-            Some(limit) => match tokio::time::timeout(limit, call).await {
-                Ok(result) => result,
-                Err(_) => Err(Box::new(Error::timed_out(name, "run", limit)) as BoxError),
-            },
-            None => call.await,
-        };
-        let error = match result {
-            Ok(value) => return Ok(value),
-            Err(_) if lock(&cx.task.answers).open.is_some() => return Ok(Value::Null),
-            Err(error) => error,
-        };
-        failures += 1;
-        let asked = match error.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(error) => Error::node_failed(name, error),
-        };
-        let policy = options.retry.iter().find(|p| (p.retry_on)(&asked)).filter(|p| failures < p.max_attempts);
-        let Some(policy) = policy else { return Err(unwrapped(asked)) };
-        tokio::time::sleep(policy.pause_with_jitter(failures)).await;
+    }
+
+    async fn attempt(&self, cx: &Context) -> Result<Value, BoxError> {
+        let span = tracing::debug_span!("call", task = &*self.name, step = cx.task.step, attempt = cx.attempt());
+        let running = span.in_scope(|| caught((self.run)(self.input.clone(), cx.clone()))).instrument(span);
+        let Some(limit) = self.options.timeout else { return running.await };
+        match tokio::time::timeout(limit, running).await {
+            Ok(result) => result,
+            Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit))),
+        }
     }
 }
 
-/// The error as the call returned it.
-fn unwrapped(error: Error) -> BoxError {
-    if error.kind() != crate::ErrorKind::Node {
+/// A call's error with the name of its task; what came out of a call or a graph inside has a name already.
+fn named(task: &str, error: BoxError) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(error) => return *error,
+        Err(error) => error,
+    };
+    match error.downcast::<Panicked>() {
+        Ok(panicked) => Error::new(ErrorKind::Panic, format!("task `{task}` panicked: {panicked}")).at(task),
+        Err(error) => Error::new(ErrorKind::Node, format!("task `{task}` failed")).at(task).caused_by(error),
+    }
+}
+
+/// The error as the caller gets it: what is wrong with a question or its answer goes up as it is.
+fn passed_on(error: Error) -> BoxError {
+    if error.downcast_ref::<Interrupted>().is_none() {
         return Box::new(error);
     }
-    error.into_failure().source.unwrap_or_else(|| "the call failed".into())
+    error.into_source().expect("a question was found there")
+}
+
+/// A call's error as it is shown and saved.
+fn failure_text(error: &BoxError) -> TaskError {
+    match error.downcast_ref::<Error>() {
+        Some(error) => error.into(),
+        None => TaskError::new(ErrorKind::Node, error.to_string()),
+    }
 }

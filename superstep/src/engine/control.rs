@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::live::{Live, Signal, Start};
+use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::checkpoint::{Codec, with_scratch};
 use crate::node::Goto;
@@ -120,11 +120,7 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
     let active = || live.open.iter().chain(plan.lasting.iter().filter(waits));
     out.number(active().count() as u64);
     active().for_each(|c| write_channel(out, plan, live, *c));
-    out.number(live.last_seen.len() as u64);
-    for at in &live.last_seen {
-        out.number(*at as u64);
-        out.number(live.seen[*at]);
-    }
+    write_last_seen(out, live);
     out.number(live.sends.len() as u64);
     for send in &live.sends {
         out.bytes(&encode_send(plan, send)?);
@@ -137,6 +133,18 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
     out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
     live.updated.iter().flatten().for_each(|c| out.number(*c as u64));
     Ok(())
+}
+
+/// Nodes that are gone leave a place behind that no graph has.
+fn write_last_seen<S: State>(out: &mut Writer<'_>, live: &Live<S>) {
+    if live.last_seen.is_empty() && live.last_gone {
+        return [1, live.seen.len() as u64, 0].into_iter().for_each(|n| out.number(n));
+    }
+    out.number(live.last_seen.len() as u64);
+    for at in &live.last_seen {
+        out.number(*at as u64);
+        out.number(live.seen[*at]);
+    }
 }
 
 fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>, channel: usize) {
@@ -237,6 +245,9 @@ pub(crate) fn decode<S: State>(
     };
     let mut input = Reader(bytes);
     live.max_version = input.number()?;
+    if live.max_version > MOST_STEPS as u64 {
+        return Err(format!("the newest version, {}, is more than any thread comes to", live.max_version));
+    }
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
         let channel = channel(input.number()?);
@@ -244,7 +255,9 @@ pub(crate) fn decode<S: State>(
         read_seen(&mut input, places.as_ref(), live)?;
         read_channel(&mut input, plan, live, channel, version)?;
     }
+    let some_ran = input.0.first().is_some_and(|count| *count > 0);
     live.last_seen = read_seen(&mut input, places.as_ref(), live)?;
+    live.last_gone = some_ran && live.last_seen.is_empty();
     live.sends.clear();
     for _ in 0..input.number()? {
         live.sends.push(decode_send(input.bytes()?).map_err(|e| e.to_string())?);

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
+use super::live::Bits;
 use super::run::{Ended, Run};
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
@@ -40,6 +41,36 @@ pub(crate) enum Polled<S: State> {
     Ready(NodeResult<S>),
     /// Its conditional edges were followed too.
     Ended(Finished<S>),
+}
+
+/// The tasks of a step that have not ended.
+struct Open {
+    tasks: Bits,
+    last: usize,
+    count: usize,
+}
+
+impl Open {
+    fn new(tasks: &[usize]) -> Self {
+        let mut open = Self { tasks: Bits::default(), last: 0, count: 0 };
+        tasks.iter().for_each(|ix| open.add(*ix));
+        open
+    }
+
+    fn add(&mut self, ix: usize) {
+        self.tasks.set(ix);
+        self.last = self.last.max(ix);
+        self.count += 1;
+    }
+
+    fn close(&mut self, ix: usize) {
+        self.tasks.unset(ix);
+        self.count -= 1;
+    }
+
+    fn list(&self) -> Vec<usize> {
+        (0..=self.last).filter(|ix| self.tasks.has(*ix)).collect()
+    }
 }
 
 /// What went out of the ordinary in a step.
@@ -138,7 +169,8 @@ impl<S: State> Run<S> {
         let Started { context, polled } = match started {
             Some(started) => started,
             None => {
-                let input = self.take_state_input(node);
+                // The task lets go of the state, so that it can be changed in place.
+                let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
                 let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
                 Started { context, polled: Polled::Pending { future, span } }
             }
@@ -190,7 +222,7 @@ impl<S: State> Run<S> {
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
         let mut context: Option<Context> = None;
-        let (step, stop) = (self.step, self.stop);
+        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let mut make = || {
@@ -200,7 +232,7 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        let call = Call { plan, node: node_ix, input, present, step, stop, context: &mut make };
+        let call = Call { plan, node: node_ix, input, present, codec, step, stop, context: &mut make };
         let future = call_node(plan, call);
         drop(entered);
         (future, span, context)
@@ -217,15 +249,6 @@ impl<S: State> Run<S> {
         if self.tasks.is_empty() {
             self.tasks.push(Task::new(node, TaskPath::Pull, None));
         }
-    }
-
-    /// The input of the step's only task. The task lets go of the state, so that it can be changed in place.
-    fn take_state_input(&mut self, node: &crate::plan::NodePlan<S>) -> TaskInput<S> {
-        let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-        if node.handler.is_some() {
-            self.tasks[0].input = Some(input.clone());
-        }
-        input
     }
 
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
@@ -296,19 +319,19 @@ impl<S: State> Run<S> {
         let mut spawned: Vec<Option<AbortOnDrop<()>>> = Vec::new();
         let mut trouble = Trouble::default();
         let mut ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
-        let mut open: Vec<usize> = todo;
-        while !open.is_empty() {
+        let mut open = Open::new(&todo);
+        while open.count > 0 {
             let batch: Vec<Finished<S>> = if ready.is_empty() {
                 match self.next_finished(&mut finished).await {
                     Some(one) => vec![one],
-                    None => return self.cancelled(&open).await,
+                    None => return self.cancelled(&open.list()).await,
                 }
             } else {
                 std::mem::take(&mut ready)
             };
             let mut handlers = Vec::new();
             for done in batch {
-                open.retain(|ix| *ix != done.ix);
+                open.close(done.ix);
                 handlers.extend(self.commit(done, &mut trouble).await?);
             }
             if trouble.failed.is_some() {
@@ -316,12 +339,12 @@ impl<S: State> Run<S> {
             }
             if !handlers.is_empty() {
                 let todo: Vec<usize> = handlers.into_iter().filter(|ix| !self.tasks[*ix].skip).collect();
-                open.extend(&todo);
+                todo.iter().for_each(|ix| open.add(*ix));
                 ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
             }
         }
         drop(spawned);
-        for ix in open {
+        for ix in open.list() {
             self.note_cancelled(ix).await?;
         }
         trouble.into_end()
@@ -351,7 +374,7 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<Running<S>> = Vec::new();
         for &ix in todo {
             let id = self.task_id(ix);
-            let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+            let job = job_of(&self.plan, self.graph.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
             let mut running: Running<S> = Box::pin(job.run());
             match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
                 Poll::Ready(done) => ready.push(done),

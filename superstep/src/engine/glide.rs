@@ -12,12 +12,24 @@ use super::execute::{Polled, Started};
 use super::run::{Run, Tick};
 use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, Source};
+use crate::checkpoint::{CheckpointRecord, Durability, Source};
 use crate::context::Context;
 use crate::error::Error;
 use crate::node::{Outcome, TaskInput};
 use crate::plan::{Plan, StopAt};
 use crate::state::State;
+
+/// How many steps are run before other tasks of the runtime may have the thread.
+const BREATH: usize = 64;
+
+/// Whether a step is over.
+enum Over<S: State> {
+    Yes,
+    /// But for its checkpoint, which has to wait for the one before.
+    Save(Box<CheckpointRecord>),
+    /// The node failed on its way out.
+    Failed(Box<Finished<S>>),
+}
 
 impl<S: State> Run<S> {
     /// Whether nobody watches, and no save has to be waited for.
@@ -31,23 +43,23 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
-            loop {
+            for _ in 0..BREATH {
                 let ahead = tasks::ahead(&plan, &self.live);
                 self.may_step()?;
                 let node = match ahead {
                     Ahead::Nothing => return Ok((Tick::Done, None)),
                     Ahead::Lone(node) if plan.nodes[node].glides() => node,
-                    _ => break,
+                    _ => return self.prepare_next(),
                 };
                 if self.shared.control.drain_reason().is_some() {
-                    break;
+                    return self.prepare_next();
                 }
                 if plan.nodes[node].hidden {
                     let outcome = self.start_outcome();
-                    if let Some(ended) = self.glide_over(&plan, node, outcome, cx)? {
-                        return self.ended_gliding(node, ended);
+                    match self.glide_over(&plan, node, outcome, cx)? {
+                        Over::Yes => continue,
+                        not_yet => return Ok(self.ended_gliding(node, not_yet)),
                     }
-                    continue;
                 }
                 let input = TaskInput::State(self.live.state.clone());
                 let (mut future, span, context) = self.start_in_place(node, &plan, &input);
@@ -56,8 +68,8 @@ impl<S: State> Run<S> {
                     Poll::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
                         drop(future);
                         match self.glide_over(&plan, node, outcome, cx)? {
-                            None => continue,
-                            Some(ended) => return self.ended_gliding(node, ended),
+                            Over::Yes => continue,
+                            not_yet => return Ok(self.ended_gliding(node, not_yet)),
                         }
                     }
                     Poll::Ready(result) => Polled::Ready(result),
@@ -66,15 +78,26 @@ impl<S: State> Run<S> {
                 self.make_lone_task(node);
                 return Ok((Tick::Go, Some(Started { context, polled })));
             }
+            return Ok((Tick::Breathe, None));
         }
+        self.prepare_next()
+    }
+
+    fn prepare_next(&mut self) -> Result<(Tick, Option<Started<S>>), Error> {
         self.prepare();
         Ok((self.decide()?, None))
     }
 
     /// The rest of a step that has to be ended otherwise.
-    fn ended_gliding(&mut self, node: usize, ended: Finished<S>) -> Result<(Tick, Option<Started<S>>), Error> {
-        self.make_lone_task(node);
-        Ok((Tick::Go, Some(Started { context: None, polled: Polled::Ended(ended) })))
+    fn ended_gliding(&mut self, node: usize, over: Over<S>) -> (Tick, Option<Started<S>>) {
+        match over {
+            Over::Yes => (Tick::Breathe, None),
+            Over::Save(record) => (Tick::Save(record), None),
+            Over::Failed(ended) => {
+                self.make_lone_task(node);
+                (Tick::Go, Some(Started { context: None, polled: Polled::Ended(*ended) }))
+            }
+        }
     }
 
     /// Whether nothing looks into the steps of this run from outside.
@@ -90,19 +113,19 @@ impl<S: State> Run<S> {
             && nowhere(&self.config.stop_after, &plan.stop_after)
     }
 
-    /// Ends a step with what its node returned; gives it back if the node failed on its way out.
+    /// Ends a step with what its node returned.
     fn glide_over(
         &mut self,
         plan: &Plan<S>,
         node: usize,
         outcome: Outcome<S>,
         cx: &mut Poller<'_>,
-    ) -> Result<Option<Finished<S>>, Error> {
+    ) -> Result<Over<S>, Error> {
         let mut writes = TaskWrites::default();
         let mut updated = self.used_list();
         let branches = match plan.take_outcome(node, outcome, &mut writes) {
             Ok(branches) => branches,
-            Err(end) => return Ok(Some(Finished { ix: 0, writes, end })),
+            Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };
         let puts = match &self.saver {
             Some(saver) => Some(writes.encode_puts(plan, &saver.scribe)?),
@@ -115,7 +138,7 @@ impl<S: State> Run<S> {
                     if let Some(puts) = puts.filter(|p| !p.is_empty()) {
                         writes.rest_mut().merged = puts;
                     }
-                    return Ok(Some(Finished { ix: 0, writes, end: End::Failed(error) }));
+                    return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end: End::Failed(error) })));
                 }
             }
         }
@@ -135,11 +158,9 @@ impl<S: State> Run<S> {
         }
         self.source = Some(Source::Loop);
         self.checkpoint = None;
-        if self.saver.is_some() {
-            self.put_checkpoint_now(cx)?;
-        }
+        let waiting = if self.saver.is_some() { self.put_checkpoint_now(cx)? } else { None };
         self.step += 1;
-        Ok(None)
+        Ok(waiting.map_or(Over::Yes, Over::Save))
     }
 }
 

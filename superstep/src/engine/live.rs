@@ -9,6 +9,9 @@ use crate::node::{Goto, Send};
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Put, Scratch, State};
 
+/// More steps than any thread takes; twice as many are still a number.
+pub(crate) const MOST_STEPS: i64 = i64::MAX / 4;
+
 /// A set of small numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bits(SmallVec<[u64; 2]>);
@@ -90,6 +93,8 @@ pub(crate) struct Live<S: State> {
     pub(crate) seen: Vec<u64>,
     /// The places in `seen` with the newest version of all: where the nodes are that ran last.
     pub(crate) last_seen: SmallVec<[usize; 2]>,
+    /// Whether the nodes that ran last are no longer part of the graph; then `last_seen` is empty.
+    pub(crate) last_gone: bool,
     /// The newest version when the run was resumed last: what stops hold against.
     pub(crate) stop_seen: u64,
     /// The channels that the last step updated; `None` if that is not known.
@@ -115,8 +120,30 @@ impl<S: State> Live<S> {
             max_version: 0,
             seen: vec![0; plan.seen_len],
             last_seen: SmallVec::new(),
+            last_gone: false,
             stop_seen: 0,
             updated: None,
+            scratch: Vec::new(),
+            journal: None,
+        }
+    }
+
+    /// The same once more, to go back to; what is only there to be quick or to be saved is left out.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            present: self.present.clone(),
+            signals: self.signals.clone(),
+            open: self.open.clone(),
+            start: self.start.clone(),
+            sends: self.sends.clone(),
+            versions: self.versions.clone(),
+            max_version: self.max_version,
+            seen: self.seen.clone(),
+            last_seen: self.last_seen.clone(),
+            last_gone: self.last_gone,
+            stop_seen: self.stop_seen,
+            updated: self.updated.clone(),
             scratch: Vec::new(),
             journal: None,
         }

@@ -67,7 +67,6 @@ pub(crate) async fn revise<S: State>(
             }
         }
     };
-    saver.flush().await?;
     result
 }
 
@@ -255,6 +254,7 @@ impl<'a, S: State> Reviser<'a, S> {
             return Some(0);
         }
         match self.live.last_seen.as_slice() {
+            [] if self.live.last_gone => None,
             [] => self.plan.nodes.iter().position(|n| n.hidden),
             [at] => (0..self.plan.nodes.len()).rfind(|n| self.plan.nodes[*n].seen_at <= *at),
             _ => None,

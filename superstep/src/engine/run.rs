@@ -10,10 +10,10 @@ use tracing::Instrument;
 
 use super::apply::{Applied, apply, apply_one};
 use super::calls::CallDesk;
-use super::live::{Bits, Live};
+use super::live::{Bits, Live, Start};
 use super::save::{Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
-use crate::checkpoint::{Durability, Source, TaskRecord};
+use crate::checkpoint::{CheckpointRecord, Durability, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
@@ -95,6 +95,10 @@ pub(crate) struct Run<S: State> {
     /// The shown fields, as a set.
     output: Bits,
     pub(super) namespace_key: u64,
+    /// The input, if only the end of the run is saved: it must not be lost with a state that cannot be.
+    pub(super) input: Option<Start<S>>,
+    /// Writes were merged in part: the state cannot be saved.
+    pub(super) is_torn: bool,
 }
 
 impl<S: State> Run<S> {
@@ -132,6 +136,8 @@ impl<S: State> Run<S> {
             previous_value: None,
             unsaved: None,
             namespace_key,
+            input: None,
+            is_torn: false,
             output,
         }
     }
@@ -147,7 +153,12 @@ impl<S: State> Run<S> {
         };
         let ended = match result {
             Ok(ended) => ended,
-            Err(error) => return Err(error),
+            Err(error) => {
+                for lost in [saved.err(), flushed.err().map(Error::from)].into_iter().flatten() {
+                    tracing::warn!(error = %lost, "a run failed, and its end could not be saved");
+                }
+                return Err(error);
+            }
         };
         saved?;
         flushed?;
@@ -174,6 +185,14 @@ impl<S: State> Run<S> {
                 Tick::Go => {}
                 Tick::Done => return Ok(Ended::Done),
                 Tick::Paused => return Ok(Ended::Paused(Vec::new())),
+                Tick::Breathe => {
+                    tokio::task::consume_budget().await;
+                    continue;
+                }
+                Tick::Save(record) => {
+                    self.save_waiting(*record).await?;
+                    continue;
+                }
             }
             if self.is_watched() {
                 self.show_starts().await;
@@ -190,6 +209,7 @@ impl<S: State> Run<S> {
             if self.after_tick().await? {
                 return Ok(Ended::Paused(Vec::new()));
             }
+            tokio::task::consume_budget().await;
         }
     }
 
@@ -411,6 +431,7 @@ impl<S: State> Run<S> {
             self.tasks.clear();
             return updated.map_err(|e| self.torn(e, vec![node]));
         }
+        let before = self.saves_at_exit().then(|| self.live.copy());
         let mut tasks = std::mem::take(&mut self.tasks);
         if tasks.len() > 1 {
             let plan = &self.plan;
@@ -434,12 +455,32 @@ impl<S: State> Run<S> {
         };
         let nodes = tasks.iter().map(|t| t.node).collect();
         let batch = tasks.into_iter().map(applied).collect();
-        apply(&self.plan, &mut self.live, None, batch, Some(early)).map_err(|e| self.torn(e, nodes))
+        let updated = apply(&self.plan, &mut self.live, None, batch, Some(early));
+        updated.map_err(|e| match before {
+            None => self.torn(e, nodes),
+            Some(before) => self.taken_back(before, e, nodes),
+        })
+    }
+
+    fn saves_at_exit(&self) -> bool {
+        self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit)
+    }
+
+    /// Writes of these nodes could not be merged, and nothing of the run is saved yet: it ends as it was before them.
+    fn taken_back(&mut self, before: Live<S>, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
+        let journal = self.live.journal.take();
+        self.live = Live { journal, ..before };
+        self.merge_failure(error, nodes)
     }
 
     /// Writes of these nodes could not be merged. The state is neither the old nor the new one: it is never saved.
-    pub(super) fn torn(&mut self, error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
+    pub(super) fn torn(&mut self, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
+        self.is_torn = true;
         self.checkpoint = self.saved;
+        self.merge_failure(error, nodes)
+    }
+
+    fn merge_failure(&mut self, error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
         self.pending.clear();
         nodes.sort_unstable_by_key(|n| self.plan.nodes[*n].rank);
         nodes.dedup();
@@ -480,4 +521,8 @@ pub(super) enum Tick {
     Go,
     Done,
     Paused,
+    /// Nothing yet: others may have the thread for a while.
+    Breathe,
+    /// The checkpoint of the step before is to be saved first.
+    Save(Box<CheckpointRecord>),
 }

@@ -1,23 +1,26 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context as Poller, Poll};
 
 use crate::checkpoint::Blob;
 use serde_json::Value;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::apply::guarded;
 use super::control;
-use super::live::Live;
+use super::live::{Live, MOST_STEPS};
 use super::writes::TaskWrites;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
     SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
-use crate::id::{CheckpointId, TaskId};
+use crate::id::{ByTask, CheckpointId, TaskId};
 use crate::plan::Plan;
 use crate::state::{Put, Scratch, State};
 
@@ -154,27 +157,24 @@ pub(crate) struct Pending<S: State> {
     /// Its records, in the order in which they came: a checkpointer keeps what came first.
     pub(crate) null_log: Vec<WriteRecord>,
     pub(crate) null_resume: Option<Value>,
-    pub(crate) tasks: Vec<(TaskId, TaskWrites<S>)>,
-    /// How many of them were there when the step began.
-    loaded: usize,
+    pub(crate) tasks: ByTask<TaskWrites<S>>,
 }
 
 impl<S: State> Default for Pending<S> {
     fn default() -> Self {
-        Self { null: TaskWrites::default(), null_log: Vec::new(), null_resume: None, tasks: Vec::new(), loaded: 0 }
+        Self { null: TaskWrites::default(), null_log: Vec::new(), null_resume: None, tasks: ByTask::default() }
     }
 }
 
 impl<S: State> Pending<S> {
     pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites<S>> {
-        self.tasks.iter().find(|(id, _)| *id == task).map(|(_, w)| w)
+        self.tasks.get(task)
     }
 
     pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites<S>) {
-        // A task ends once in a step: only what was there before can be of the same task.
-        match self.tasks[..self.loaded].iter().position(|(id, _)| *id == task) {
+        match self.tasks.place(task) {
             Some(place) => self.tasks[place].1 = writes,
-            None => self.tasks.push((task, writes)),
+            None => self.tasks.push(task, writes),
         }
     }
 
@@ -228,6 +228,10 @@ impl<S: State> Saver<S> {
                 known: FORMAT,
             });
         }
+        if !(-2..MOST_STEPS).contains(&record.step) {
+            return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
+        }
+        record.id.stays_behind();
         let mut live = Live::empty(plan);
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);
@@ -277,10 +281,9 @@ impl<S: State> Saver<S> {
                 pending.null = writes;
                 pending.null_log = record.writes.clone();
             } else {
-                pending.tasks.push((record.task, writes));
+                pending.tasks.push(record.task, writes);
             }
         }
-        pending.loaded = pending.tasks.len();
         Ok(pending)
     }
 
@@ -350,16 +353,19 @@ impl<S: State> Saver<S> {
     }
 
     async fn save(&self, job: Job) -> Result<(), CheckpointError> {
+        let _turn = self.queue.turn().await;
+        self.queue.settle().await?;
         if self.durability != Durability::Async {
-            self.flush().await?;
-            return self.start(job).await;
+            return self.queue.note(self.start(job).await);
         }
-        let mut job = Some(job);
-        std::future::poll_fn(|cx| match job.take() {
-            Some(job) => Poll::Ready(self.save_now(job, cx)),
-            None => Poll::Ready(Ok(())),
-        })
-        .await
+        let mut saving = self.start(job);
+        match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
+            Poll::Ready(result) => self.queue.note(result),
+            Poll::Pending => {
+                *lock(&self.queue.going) = Some(tokio::spawn(saving));
+                Ok(())
+            }
+        }
     }
 
     fn start(&self, job: Job) -> Saving {
@@ -369,45 +375,35 @@ impl<S: State> Saver<S> {
         }
     }
 
-    /// Saves a checkpoint in place if that can be done at once; else it goes on in the background.
-    pub(crate) fn put_now(&self, record: CheckpointRecord, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
-        self.save_now(Job::Checkpoint(record), cx)
-    }
-
-    /// One lock from the look to the change: saves of tasks that run side by side must not push each
-    /// other out.
-    fn save_now(&self, job: Job, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
-        let mut background = lock(&self.queue.background);
-        if let Some(mut before) = background.take() {
-            match Pin::new(&mut before).poll(cx) {
-                Poll::Ready(ended) => ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))?,
-                Poll::Pending => {
-                    let saver = self.clone();
-                    *background = Some(Background::spawn(async move {
-                        joined(before).await?;
-                        saver.start(job).await
-                    }));
-                    return Ok(());
-                }
+    /// Saves a checkpoint without waiting; gives it back if the save before it is still going on.
+    pub(crate) fn put_now(
+        &self,
+        record: CheckpointRecord,
+        cx: &mut Poller<'_>,
+    ) -> Result<Option<Box<CheckpointRecord>>, CheckpointError> {
+        if self.queue.in_line.load(Ordering::Acquire) > 0 {
+            return Ok(Some(Box::new(record)));
+        }
+        let mut going = lock(&self.queue.going);
+        if let Some(before) = going.as_mut() {
+            match Pin::new(before).poll(cx) {
+                Poll::Ready(ended) => *going = self.queue.note(joined(ended)).map(|()| None)?,
+                Poll::Pending => return Ok(Some(Box::new(record))),
             }
         }
-        let mut saving = self.start(job);
+        self.queue.check()?;
+        let mut saving = (*self.checkpointer).put(&self.thread, &self.namespace, record);
         match Pin::new(&mut saving).poll(cx) {
-            Poll::Ready(result) => result,
-            Poll::Pending => {
-                *background = Some(Background::spawn(saving));
-                Ok(())
-            }
+            Poll::Ready(result) => self.queue.note(result)?,
+            Poll::Pending => *going = Some(tokio::spawn(saving)),
         }
+        Ok(None)
     }
 
     /// Waits until all is saved.
     pub(crate) async fn flush(&self) -> Result<(), CheckpointError> {
-        let background = lock(&self.queue.background).take();
-        match background {
-            Some(background) => joined(background).await,
-            None => Ok(()),
-        }
+        let _turn = self.queue.turn().await;
+        self.queue.settle().await
     }
 }
 
@@ -433,14 +429,70 @@ enum Job {
     Writes(CheckpointId, TaskRecord),
 }
 
-type Background = super::attempt::AbortOnDrop<Result<(), CheckpointError>>;
-
-/// Saves go in order. What is done at once is done in place; the rest goes on in the background.
+/// Saves go one after another, in order. What is done at once is done in place; else one at a time goes
+/// on beside the run, to its end even if the run is dropped, and the next one waits for it.
 #[derive(Default)]
 struct SaveQueue {
-    background: Mutex<Option<Background>>,
+    /// The save that is going on.
+    going: Mutex<Option<Going>>,
+    /// Who waits for it or is about to save, one after another; and how many they are.
+    turns: tokio::sync::Mutex<()>,
+    in_line: AtomicUsize,
+    /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
+    failed: OnceLock<String>,
 }
 
-async fn joined(task: Background) -> Result<(), CheckpointError> {
-    task.await.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
+type Going = JoinHandle<Result<(), CheckpointError>>;
+
+/// The right to save next.
+struct Turn<'a> {
+    _place: InLine<'a>,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl SaveQueue {
+    async fn turn(&self) -> Turn<'_> {
+        self.in_line.fetch_add(1, Ordering::AcqRel);
+        let place = InLine(&self.in_line);
+        Turn { _place: place, _turn: self.turns.lock().await }
+    }
+
+    /// Waits for the save that is going on. Whoever is dropped while waiting leaves it to the next.
+    async fn settle(&self) -> Result<(), CheckpointError> {
+        let ended = std::future::poll_fn(|cx| {
+            let mut going = lock(&self.going);
+            let Some(save) = going.as_mut() else { return Poll::Ready(Ok(())) };
+            let ended = std::task::ready!(Pin::new(save).poll(cx));
+            *going = None;
+            Poll::Ready(joined(ended))
+        });
+        self.note(ended.await)?;
+        self.check()
+    }
+
+    fn note(&self, result: Result<(), CheckpointError>) -> Result<(), CheckpointError> {
+        if let Err(error) = &result {
+            self.failed.get_or_init(|| error.to_string());
+        }
+        result
+    }
+
+    fn check(&self) -> Result<(), CheckpointError> {
+        match self.failed.get() {
+            None => Ok(()),
+            Some(why) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
+        }
+    }
+}
+
+fn joined(ended: Result<Result<(), CheckpointError>, JoinError>) -> Result<(), CheckpointError> {
+    ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
 }

@@ -1,9 +1,11 @@
 //! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
 
+use std::collections::HashMap;
 use std::task::Context as Poller;
 
 use serde_json::Value;
 
+use super::live::Live;
 use super::run::Run;
 use super::save::Header;
 use super::tasks::{self, TaskPath};
@@ -59,15 +61,20 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// Saves a new checkpoint in a run that waits for no save.
-    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<(), Error> {
+    /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
+    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
         self.checkpoint = Some(CheckpointId::new(self.step));
-        if let Some(record) = self.checkpoint_record(self.step)?
-            && let Some(saver) = &self.saver
-        {
-            saver.put_now(record, cx)?;
+        let Some(record) = self.checkpoint_record(self.step)? else { return Ok(None) };
+        let Some(saver) = &self.saver else { return Ok(None) };
+        Ok(saver.put_now(record, cx)?)
+    }
+
+    /// Saves a checkpoint that had to wait.
+    pub(super) async fn save_waiting(&self, record: CheckpointRecord) -> Result<(), Error> {
+        match &self.saver {
+            Some(saver) => Ok(saver.put(record).await?),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Keeps what the step's only task wrote, to be saved with the checkpoint of the step.
@@ -125,6 +132,9 @@ impl<S: State> Run<S> {
         if !exit || !(!self.config.nested || paused_or_failed || self.config.own_history) {
             return Ok(());
         }
+        if self.is_torn {
+            return self.save_input().await;
+        }
         if self.checkpoint.is_some() && self.checkpoint != self.saved {
             self.save_checkpoint(self.step - 1).await?;
         }
@@ -132,9 +142,10 @@ impl<S: State> Run<S> {
             return Ok(());
         }
         self.save_null_record().await?;
-        for (id, mut writes) in self.pending.tasks.clone() {
-            let path = (0..self.tasks.len()).find(|ix| self.tasks[*ix].id == Some(id));
-            let path = path.map_or_else(|| "".into(), |ix| self.path_name(ix));
+        let places: HashMap<TaskId, usize> =
+            (0..self.tasks.len()).filter_map(|ix| Some((self.tasks[ix].id?, ix))).collect();
+        for (id, mut writes) in self.pending.tasks.to_vec() {
+            let path = places.get(&id).map_or_else(|| "".into(), |ix| self.path_name(*ix));
             self.save_record(id, &mut writes, path).await?;
         }
         if let Some(desk) = self.desk.clone() {
@@ -143,6 +154,15 @@ impl<S: State> Run<S> {
             }
         }
         Ok(())
+    }
+
+    /// Saves the thread as it was before the run, and with what the run began.
+    async fn save_input(&mut self) -> Result<(), Error> {
+        let Some(start) = self.input.take() else { return Ok(()) };
+        self.live = Live::empty(&self.plan);
+        self.load().await?;
+        self.take_input(start).await?;
+        self.save_checkpoint(self.step - 1).await
     }
 
     async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Name) -> Result<(), Error> {

@@ -40,8 +40,8 @@ pub(crate) struct StepSeed {
 }
 
 impl StepSeed {
-    /// The same for calls inside tasks.
-    pub(super) fn for_calls(&self, calls: Option<Arc<dyn CallHost>>) -> StepSeed {
+    /// The same for calls inside tasks. The desk of calls keeps it, so it must not keep the desk.
+    pub(super) fn for_calls(&self) -> StepSeed {
         StepSeed {
             run: self.run.clone(),
             permits: None,
@@ -57,7 +57,7 @@ impl StepSeed {
             replay: self.replay.clone(),
             resumes: self.resumes.clone(),
             has_pending: self.has_pending,
-            calls,
+            calls: None,
             previous: self.previous.clone(),
         }
     }
@@ -70,7 +70,7 @@ impl StepSeed {
         pulse: Option<Arc<Pulse>>,
     ) -> Context {
         let namespace = tasks::task_namespace(&self.namespace, node, id);
-        self.context_at(namespace, node, id, failure, pulse)
+        self.context_at(namespace, node, id, failure, pulse, self.calls.clone())
     }
 
     pub(crate) fn context_at(
@@ -80,6 +80,7 @@ impl StepSeed {
         id: TaskId,
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
+        calls: Option<Arc<dyn CallHost>>,
     ) -> Context {
         let mut resume = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
         if let Some(map) = self.resume_map.as_ref().filter(|_| self.has_pending) {
@@ -103,7 +104,7 @@ impl StepSeed {
                 replay: self.replay.clone(),
                 failure,
                 pulse,
-                calls: self.calls.clone(),
+                calls,
                 previous: self.previous.clone(),
                 cancel: self.run.cancel.token().child_token(),
             }),

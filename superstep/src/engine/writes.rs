@@ -9,7 +9,7 @@ use crate::checkpoint::{CheckpointError, Codec, Name, TaskRecord, WriteRecord};
 use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
-use crate::plan::{ControlKind, Plan};
+use crate::plan::{ControlKind, Plan, START};
 use crate::state::{Put, State, decode, encode};
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
@@ -90,6 +90,13 @@ impl<S: State> Clone for TaskWrites<S> {
 const TASKS: &str = "__tasks__";
 const RETURN: &str = "__return__";
 const NO_WRITES: &str = "__no_writes__";
+
+/// Whether a field of this name would be taken for something else, in saved writes or in JSON.
+pub(crate) fn is_reserved(field: &str) -> bool {
+    [START, TASKS, RETURN, NO_WRITES, "__interrupt__"].contains(&field)
+        || field.starts_with("branch:to:")
+        || field.starts_with("join:")
+}
 
 impl<S: State> TaskWrites<S> {
     /// What few tasks have, made if it is not there.

@@ -342,6 +342,9 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Where results of nodes with a [`CachePolicy`](crate::CachePolicy) are kept.
+    ///
+    /// Results belong to the graph's [`name`](Self::name), the node's name, the function's type and the input. Graphs
+    /// that share a cache and make their nodes of one function need names of their own.
     pub fn cache(mut self, cache: impl Cache) -> Self
     where
         S: Persist,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::checkpoint::{Blob, Codec, Texts};
+use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
@@ -13,7 +14,7 @@ use crate::plan::{
     BranchPlan, ControlChannel, ControlKind, DEFAULT_HANDLER, END, Fields, HANDLER_OF, InputMode, NameTable, NodePlan,
     Numbers, Plan, ROOT, START, StopAt,
 };
-use crate::state::{FieldKind, State};
+use crate::state::{FieldKind, FieldSpec, State};
 use crate::store::Store;
 
 /// A frozen graph: immutable, cheap to clone, shared between threads.
@@ -110,6 +111,7 @@ fn check<S: State>(graph: &StateGraph<S>) -> Vec<BuildError> {
     for (name, why) in &graph.clashes {
         errors.push(BuildError::BadField { name: name.clone(), why: why.clone() });
     }
+    errors.extend(reserved_fields(S::fields(&graph.schema)));
     check_names(graph, &mut errors);
     check_edges(graph, &mut errors);
     check_branches(graph, &mut errors);
@@ -125,6 +127,7 @@ fn check_names<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
             "" => Some("it is empty"),
             START | END => Some("it is reserved; use the constants `START` and `END` in edges"),
             n if n.contains(['|', ':']) => Some("`|` and `:` are reserved"),
+            n if n == DEFAULT_HANDLER || n.starts_with(HANDLER_OF) => Some("it is reserved for error handlers"),
             _ => None,
         };
         if let Some(why) = why {
@@ -134,6 +137,15 @@ fn check_names<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
             errors.push(BuildError::DuplicateNode { name: name.clone() });
         }
     }
+}
+
+/// Fields whose names mean something else in checkpoints.
+pub(super) fn reserved_fields(fields: &[FieldSpec]) -> impl Iterator<Item = BuildError> {
+    let reserved = fields.iter().map(FieldSpec::name).filter(|name| is_reserved(name));
+    reserved.map(|name| BuildError::BadField {
+        name: name.to_owned(),
+        why: "the name is reserved; give the field another one".to_owned(),
+    })
 }
 
 struct Known<'a>(std::collections::BTreeMap<&'a str, usize>);
@@ -283,6 +295,7 @@ pub(super) fn check_limits(
 fn start_node<S: State>() -> BoxedNode<S> {
     BoxedNode {
         run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })),
+        made_of: "",
         subgraph: None,
         steers: false,
         needs_present: false,

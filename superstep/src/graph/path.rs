@@ -14,7 +14,7 @@ use crate::state::State;
 pub type Routes = SmallVec<[Goto; 1]>;
 
 type RouteFuture = Pin<Box<dyn Future<Output = Result<Routes, BoxError>> + std::marker::Send>>;
-type SyncPath<S> = Arc<dyn Fn(&S) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
+pub(crate) type SyncPath<S> = Arc<dyn Fn(&S) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
 type AsyncPath<S> = Arc<dyn for<'a> Fn(Call<'a, S>) -> RouteFuture + std::marker::Send + Sync>;
 
 /// A path with its types erased.

@@ -12,7 +12,7 @@ use crate::channel::Channel;
 use crate::checkpoint::{Checkpointer, Codec};
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan};
+use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
 use crate::node::{
     BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy,
 };
@@ -164,7 +164,7 @@ impl NodeBuilder {
                 Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
             })
         };
-        BoxedNode { run: Arc::new(run), subgraph: None, steers: false, needs_present: false }
+        BoxedNode { run: Arc::new(run), made_of: "", subgraph: None, steers: false, needs_present: false }
     }
 
     fn input(&self, call: &Call<'_, JsonState>) -> Value {
@@ -314,8 +314,8 @@ impl PregelBuilder {
     }
 
     fn mistakes(&self) -> Vec<BuildError> {
-        let mut errors = Vec::new();
         let fields = <JsonState as State>::fields(&self.fields);
+        let mut errors: Vec<BuildError> = reserved_fields(fields).collect();
         let mut known = |place: String, names: &[String]| {
             for name in names.iter().filter(|n| self.fields.place(n).is_none()) {
                 let hint = Hint::near(name, fields.iter().map(FieldSpec::name));

@@ -201,7 +201,13 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph(), needs_present: true }
+        BoxedNode {
+            run: Arc::new(run),
+            made_of: "",
+            steers: graph.steers(),
+            subgraph: graph.as_subgraph(),
+            needs_present: true,
+        }
     }
 }
 
@@ -323,6 +329,12 @@ where
                 }
             })
         };
-        BoxedNode { run: Arc::new(run), steers: graph.steers(), subgraph: graph.as_subgraph(), needs_present: false }
+        BoxedNode {
+            run: Arc::new(run),
+            made_of: "",
+            steers: graph.steers(),
+            subgraph: graph.as_subgraph(),
+            needs_present: false,
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, NodeError, TaskInput};
+use super::{Call, NodeError, Payload, TaskInput};
 use crate::context::Context;
 use crate::error::BoxError;
 use crate::state::{JsonInput, JsonState, State, json_object};
@@ -42,6 +42,16 @@ fn not_the_state() -> BoxError {
     "it takes the state but was sent a payload; take `Sent<T>` as its first argument".into()
 }
 
+/// The state that was sent: as it is, or as a checkpoint kept it.
+fn sent_state<S: State>(call: &Call<'_, S>, payload: &Payload) -> Result<Arc<S>, BoxError> {
+    if let Some(state) = payload.peek::<S>() {
+        return Ok(Arc::new(state.clone()));
+    }
+    let Some(codec) = call.codec.filter(|_| payload.is_saved()) else { return Err(not_the_state()) };
+    let state = codec.sent(&call.plan.schema, payload);
+    state.map(Arc::new).map_err(|why| format!("{}, or send the whole state: {why}", not_the_state()).into())
+}
+
 impl<S: State> FromInput<S> for S {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         Arc::<S>::from_input(call).map(|state| S::clone(&state))
@@ -52,7 +62,7 @@ impl<S: State> FromInput<S> for Arc<S> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             TaskInput::State(state) => Ok(state.clone()),
-            TaskInput::Sent(payload) => payload.peek::<S>().cloned().map(Arc::new).ok_or_else(|| not_the_state()),
+            TaskInput::Sent(payload) => sent_state(call, payload),
         }
     }
 }

@@ -109,6 +109,11 @@ impl Payload {
         }
     }
 
+    /// Whether a checkpoint kept it: then its type is not known.
+    pub(crate) fn is_saved(&self) -> bool {
+        matches!(self.0, Carried::Saved(_))
+    }
+
     /// The payload as a `T`.
     ///
     /// # Errors

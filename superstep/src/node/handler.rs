@@ -112,6 +112,7 @@ impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     fn into_node(self) -> BoxedNode<S> {
         BoxedNode {
             run: Arc::new(move |call| self.start(call)),
+            made_of: std::any::type_name::<F>(),
             subgraph: None,
             steers: F::steers(),
             needs_present: false,
@@ -149,7 +150,7 @@ where
             }) as NodeFuture<S>
         }
     };
-    BoxedNode { run: Arc::new(run), subgraph: None, steers, needs_present: false }
+    BoxedNode { run: Arc::new(run), made_of: std::any::type_name::<F>(), subgraph: None, steers, needs_present: false }
 }
 
 #[diagnostic::do_not_recommend]

@@ -310,6 +310,20 @@ async fn triggers_that_do_not_decode_are_refused() {
 }
 
 #[tokio::test]
+async fn numbers_that_no_thread_comes_to_are_refused_by_name() {
+    let words = tampered(|saved| saved.record.step = i64::MAX).await;
+    assert!(words.contains("thread `t`, checkpoint <id>, step: 9223372036854775807 is no number"), "{words}");
+    let words = tampered(|saved| {
+        // The first number is the newest version; its last byte is below 128.
+        let rest = saved.record.control.iter().skip_while(|byte| **byte >= 0x80).skip(1).copied();
+        let newest = [0xff; 9].into_iter().chain([1]);
+        saved.record.control = Blob::from(newest.chain(rest).collect::<Vec<u8>>());
+    })
+    .await;
+    assert!(words.contains("checkpoint <id>, triggers: the newest version, 18446744073709551615, is more"), "{words}");
+}
+
+#[tokio::test]
 async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
     let inner = StateGraph::dynamic(JsonState::schema().append("log"))
         .add_node("n", async |_: JsonInput| json!({ "log": ["n"] }))

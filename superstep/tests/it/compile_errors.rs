@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
+use serde_json::json;
 use superstep::{
-    BoxError, CachePolicy, Command, Diagnostic, END, JsonState, LastValue, NamedPath, NodeDefaults, NodeOptions,
-    RetryPolicy, START, Send, StateGraph, Topic,
+    BoxError, CachePolicy, Command, Diagnostic, END, JsonInput, JsonState, LastValue, NamedPath, NodeBuilder,
+    NodeDefaults, NodeOptions, Pregel, RetryPolicy, START, Send, StateGraph, Topic,
 };
 
 use crate::support::{Notes, a_b_c, says};
@@ -36,6 +37,31 @@ fn names_must_be_usable() {
         n().add_node(END, says("x")),
         expect!["node name `__end__` cannot be used: it is reserved; use the constants `START` and `END` in edges"],
     );
+}
+
+#[test]
+fn names_of_the_engine_are_no_names_for_nodes_and_fields() {
+    for name in ["__error_handler__plan", "__default_error_handler__"] {
+        let words = n().add_node(name, says("x")).compile().unwrap_err().to_string();
+        assert_eq!(words, format!("node name `{name}` cannot be used: it is reserved for error handlers"));
+    }
+    let reserved =
+        ["__start__", "__no_writes__", "__return__", "__tasks__", "__interrupt__", "branch:to:a", "join:a:b"];
+    for name in reserved {
+        let expected = format!("field `{name}`: the name is reserved; give the field another one");
+        let dynamic = StateGraph::dynamic(JsonState::schema().last_value(name))
+            .add_node("a", async |_: JsonInput| json!({}))
+            .add_edge(START, "a")
+            .compile();
+        assert_eq!(dynamic.unwrap_err().to_string(), expected);
+        let channels = Pregel::builder()
+            .channel(name, LastValue::default())
+            .node("a", NodeBuilder::new().subscribe_only(name).write_to(name))
+            .input([name])
+            .output([name])
+            .build();
+        assert_eq!(channels.unwrap_err().to_string(), expected);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use superstep::{
     AgentState, BoxError, CompiledStateGraph, Context, Entrypoint, EventData, Final, MemorySaver, MemoryStore, Message,
-    Mode, NodeOptions, Resume, RetryPolicy, RunControl, START, Send, Sent, StateGraph, Store,
+    Mode, NodeOptions, Resume, RetryPolicy, RunControl, START, Send, Sent, StateGraph, Store, Task,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, events, saved};
@@ -252,4 +252,45 @@ async fn a_question_that_cannot_be_encoded_is_the_nodes_error() {
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(error.node(), Some("n"));
     assert!(error.to_string().contains("no words"), "{error}");
+}
+
+/// Counts its own end.
+struct Guest(Count);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.up();
+    }
+}
+
+/// How many of ten runs let go of what their caller gave them.
+async fn let_go(graph: StateGraph<Notes>) -> usize {
+    let (app, gone) = (saved(graph), Count::default());
+    for run in 0..10 {
+        app.invoke(input()).thread(run.to_string()).context(Guest(gone.clone())).await.unwrap();
+    }
+    gone.get()
+}
+
+#[tokio::test]
+async fn a_run_that_ended_keeps_nothing_of_what_its_caller_gave() {
+    assert_eq!(let_go(telling(|cx| cx.node().to_owned())).await, 10);
+    let wide = telling(|cx| cx.node().to_owned()).add_node("m", crate::support::says("m")).add_edge(START, "m");
+    assert_eq!(let_go(wide).await, 10);
+    let child = telling(|cx| cx.node().to_owned()).compile().unwrap();
+    assert_eq!(let_go(StateGraph::new().add_node("child", child).add_edge(START, "child")).await, 10);
+}
+
+#[tokio::test]
+async fn a_run_that_made_calls_keeps_nothing_of_what_its_caller_gave() {
+    let inner = Task::new("inner", async |n: i64| Ok::<_, BoxError>(n + 1));
+    let outer = Task::new("outer", move |n: i64, cx: Context| {
+        let inner = inner.clone();
+        async move { inner.call(&cx, n).await }
+    });
+    let node = move |_: Notes, cx: Context| {
+        let outer = outer.clone();
+        async move { Ok::<_, BoxError>(Notes::update().total(outer.call(&cx, 1).await?)) }
+    };
+    assert_eq!(let_go(StateGraph::new().add_node("n", node).add_edge(START, "n")).await, 10);
 }

@@ -387,7 +387,7 @@ fn schema() {
 
 #[test]
 fn an_update_shows_what_it_writes() {
-    let update = Chat::update().log(["asked"]).topic("tea").cache(Catalog::default());
+    let update = Chat::update().log(["asked"]).topic("tea").cache(Catalog);
     assert_eq!(format!("{update:?}"), r#"ChatUpdate { log: ["asked"], topic: Some("tea"), cache: .., .. }"#);
     assert_eq!(format!("{:?}", Chat::update()), "ChatUpdate { .. }");
 }

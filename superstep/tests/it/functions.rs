@@ -266,3 +266,30 @@ async fn what_functions_returned_is_in_their_updates() {
     }
     assert_eq!(returned[0], ("double".to_owned(), Some(json!(8))));
 }
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("no luck")]
+struct NoLuck;
+
+#[tokio::test]
+async fn the_error_of_a_task_names_the_task_and_is_still_found() {
+    let inner: Task<i64, i64> = Task::new("inner", |_: i64| async { Err::<i64, _>(NoLuck) });
+    let outer = Task::new("outer", move |n: i64, cx: Context| {
+        let inner = inner.clone();
+        async move { inner.call(&cx, n).await }
+    });
+    let flow = calling(outer).checkpointer(MemorySaver::new()).compile();
+    let error = flow.invoke(4).thread("t").await.unwrap_err();
+    assert_eq!(error.to_string(), "task `inner` failed: no luck");
+    assert_eq!((error.kind(), error.downcast_ref::<NoLuck>()), (ErrorKind::Node, Some(&NoLuck)));
+    let state = flow.thread("t").state().await.unwrap();
+    assert_eq!(state.tasks[0].error.as_ref().unwrap().to_string(), "no luck");
+}
+
+#[tokio::test]
+async fn a_cached_task_without_a_cache_is_refused() {
+    let runs = Count::default();
+    let error = calling(counting(&runs, 0).cached(None)).compile().invoke(4).await.unwrap_err();
+    assert_eq!((error.kind(), runs.get()), (ErrorKind::Invalid, 0));
+    assert!(error.to_string().contains("the results of task `double` are cached, but there is no cache"), "{error}");
+}

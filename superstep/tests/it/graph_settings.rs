@@ -310,11 +310,11 @@ async fn a_graph_in_debug_logs_every_step_and_task() {
 
 /// Keeps what warnings say.
 #[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<String>>);
+struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl tracing::field::Visit for Warnings {
     fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.0.lock().unwrap().push_str(&format!("{field}={value:?};"));
+        self.0.lock().unwrap().push(format!("{field}={value:?}"));
     }
 }
 
@@ -342,7 +342,7 @@ async fn a_write_that_is_passed_over_is_named_in_a_warning() {
     let node = async |_: JsonInput| json!({ "log": ["x"], "lgo": ["y"] });
     let app = graph.add_node("n", node).add_edge(START, "n").compile().unwrap();
     app.invoke(json!({ "log": [] })).await.unwrap();
-    let said = warnings.0.lock().unwrap().clone();
+    let said = warnings.0.lock().unwrap().join(" ");
     assert!(said.contains("field=\"lgo\"") && said.contains("node=\"n\""), "{said}");
 }
 
@@ -390,4 +390,26 @@ async fn sends_carry_what_they_were_given_and_never_collapse() {
         (5, vec!["2 in step 1".to_owned(), "2 in step 1".into(), "1 in step 1".into()])
     );
     let _: Value = out.to_json();
+}
+
+async fn loud(notes: Notes) -> NotesUpdate {
+    Notes::update().log([notes.topic.unwrap_or_default().to_uppercase()])
+}
+
+async fn quiet(notes: Notes) -> NotesUpdate {
+    Notes::update().log([notes.topic.unwrap_or_default().to_lowercase()])
+}
+
+#[tokio::test]
+async fn two_graphs_without_names_share_a_cache_and_keep_their_own_results() {
+    let cache = MemoryCache::new();
+    let options = || NodeOptions::new().cache(CachePolicy::new());
+    let loud = StateGraph::new().add_node_with("say", loud, options()).add_edge(START, "say");
+    let quiet = StateGraph::new().add_node_with("say", quiet, options()).add_edge(START, "say");
+    for (graph, word) in [(loud, "TEA"), (quiet, "tea")] {
+        let app = graph.cache(cache.clone()).compile().unwrap();
+        for _ in 0..2 {
+            assert_eq!(app.invoke(Notes::update().topic("Tea")).await.unwrap().state.log, [word]);
+        }
+    }
 }

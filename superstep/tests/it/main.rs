@@ -24,6 +24,7 @@ mod recovery;
 mod reducer_panics;
 mod retry;
 mod run_options;
+mod save_queue;
 mod spans;
 mod store;
 mod streams;

@@ -283,3 +283,24 @@ async fn new_input_drops_what_was_left_to_do() {
          5 loop   {"log":["start","a","again","a","b"],"total":0} -> "#]]
     .assert_eq(&trace(&app.thread("t")).await.unwrap());
 }
+
+#[tokio::test]
+async fn a_whole_state_that_was_sent_is_the_same_after_a_restart() {
+    let tells = |state: &Notes| Notes::update().log([format!("{:?} {} {:?}", state.log, state.total, state.topic)]);
+    let graph = || {
+        let sent = Notes { log: vec!["x".to_owned()], total: 7, topic: Some("tea".to_owned()) };
+        StateGraph::<Notes>::new()
+            .add_node("owned", move |state: Notes| async move { tells(&state) })
+            .add_node("shared", move |state: Arc<Notes>| async move { tells(&state) })
+            .add_conditional_edges(START, move |_: &Notes| {
+                ["owned", "shared"].map(|node| superstep::Send::new(node, sent.clone())).to_vec()
+            })
+            .interrupt_before(["owned"])
+    };
+    let child = graph().compile().unwrap();
+    for app in [saved(graph()), saved(StateGraph::new().add_node("child", child).add_edge(START, "child"))] {
+        let paused = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+        assert!(paused.state.log.is_empty(), "the sends wait in a checkpoint");
+        assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, [r#"["x"] 7 Some("tea")"#; 2]);
+    }
+}

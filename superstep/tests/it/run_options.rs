@@ -283,3 +283,15 @@ async fn a_blocking_run_is_fine_where_a_runtime_lets_threads_block() {
     let run = move || app.invoke(input()).thread("t").blocking().unwrap().state.log;
     assert_eq!(tokio::task::spawn_blocking(run).await.unwrap(), ["a", "b", "c"]);
 }
+
+#[tokio::test]
+async fn the_greatest_recursion_limits_are_no_limit() {
+    let app = saved(a_b_c());
+    for limit in [usize::MAX, usize::MAX / 2, i64::MAX as usize - 1] {
+        let thread = limit.to_string();
+        let run = app.invoke(input()).thread(thread.clone()).recursion_limit(limit).interrupt_before(["c"]);
+        assert_eq!(run.await.unwrap().state.log, ["a", "b"]);
+        let run = app.invoke(GoOn).thread(thread).recursion_limit(limit);
+        assert_eq!(run.await.unwrap().state.log, ["a", "b", "c"]);
+    }
+}

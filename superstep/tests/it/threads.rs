@@ -2,8 +2,12 @@
 
 use expect_test::expect;
 use serde_json::json;
-use superstep::{END, ErrorKind, GoOn, ListQuery, START, Source, StateGraph, StateSnapshot, Superstep, Thread};
+use superstep::{
+    CheckpointId, CheckpointRecord, END, ErrorKind, GoOn, ListQuery, MemorySaver, START, Source, StateGraph,
+    StateSnapshot, Superstep, Thread,
+};
 
+use crate::support::hooked::{Hook, Hooked};
 use crate::support::{Notes, NotesUpdate, a_b_c, events, saved, says, trace};
 
 fn input() -> NotesUpdate {
@@ -368,4 +372,51 @@ async fn a_history_is_listed_by_several_conditions_at_once() {
     assert_eq!(list(ListQuery::new().source(Source::Update)).await, [4]);
     assert_eq!(list(ListQuery::new().source(Source::Update).metadata("who", "ada")).await, Vec::<i64>::new());
     assert_eq!(list(ListQuery::new().source(Source::Loop).limit(1)).await, [3]);
+}
+
+#[tokio::test]
+async fn after_the_node_that_ran_last_is_gone_an_update_must_say_which_node_it_is_from() {
+    let saver = MemorySaver::new();
+    let graph = |last: &'static str| {
+        let graph = StateGraph::new().add_node("a", says("a")).add_node(last, says(last)).add_sequence(["a", last]);
+        graph.checkpointer(saver.clone()).compile().unwrap()
+    };
+    graph("old").invoke(input()).thread("t").await.unwrap();
+    let thread = graph("new").thread("t");
+    let error = thread.update(Notes::update().topic("x")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidUpdate);
+    assert!(error.to_string().contains("it is not clear which node the update is from"), "{error}");
+    thread.update(Notes::update().topic("x")).as_node("new").await.unwrap();
+    let error = thread.update(Notes::update().topic("y")).await.unwrap_err();
+    assert!(error.to_string().contains("say so with `as_node`"), "an update by hand is no run of a node: {error}");
+    thread.update(Notes::update().topic("x")).as_node("a").await.unwrap();
+    assert_eq!(thread.state().await.unwrap().next, ["new"]);
+}
+
+/// Saves checkpoints as if the clock were centuries ahead.
+#[derive(Clone)]
+struct ClockAhead;
+
+fn ahead(id: CheckpointId) -> CheckpointId {
+    format!("2{}", &id.to_string()[1..]).parse().expect("a digit more or less is an id too")
+}
+
+impl Hook for ClockAhead {
+    fn write(&self, record: &mut CheckpointRecord) {
+        record.id = ahead(record.id);
+        (record.parent, record.base) = (record.parent.map(ahead), record.base.map(ahead));
+    }
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_although_the_clock_went_back() {
+    let saver = Hooked::new(ClockAhead);
+    a_b_c().checkpointer(saver.clone()).compile().unwrap().invoke(input()).thread("t").await.unwrap();
+    let app = a_b_c().checkpointer(saver.inner).compile().unwrap();
+    let before = app.thread("t").state().await.unwrap().checkpoint.unwrap().id;
+    assert!(before.to_string().starts_with('2'), "it is from the time ahead");
+    app.invoke(input()).thread("t").await.unwrap();
+    let state = app.thread("t").state().await.unwrap();
+    assert!(state.checkpoint.unwrap().id > before);
+    assert_eq!(state.state.log, ["a", "b", "c", "a", "b", "c"]);
 }

@@ -267,3 +267,21 @@ fn a_blocking_node_has_no_timeout_or_keeps_to_it() {
     let error = guard.expect("the run ends within its timeout").unwrap_err();
     assert!(error.is_timeout(), "{error}");
 }
+
+#[tokio::test]
+async fn a_send_with_a_timeout_to_blocking_work_is_refused() {
+    let ran = Count::default();
+    let counts = ran.clone();
+    let work = move |_: Sent<i64>| {
+        counts.up();
+        async { Notes::update().log(["done"]) }
+    };
+    let app = StateGraph::<Notes>::new()
+        .add_node_with("work", work, NodeOptions::new().blocking().retry(RetryPolicy::new()))
+        .add_conditional_edges(START, |_: &Notes| Send::new("work", 1i64).timeout(SECOND))
+        .compile()
+        .unwrap();
+    let error = run(&app).await.1.unwrap_err();
+    assert_eq!((error.kind(), error.node(), ran.get()), (ErrorKind::Invalid, Some("work"), 0));
+    assert!(error.to_string().contains("a send to `work` has a timeout, but work on the blocking pool"), "{error}");
+}

@@ -44,6 +44,9 @@ pub(crate) trait Hook: Send + Sync + 'static {
         serving.await
     }
 
+    /// Changes what is saved.
+    fn write(&self, _: &mut CheckpointRecord) {}
+
     /// Changes what is given back.
     fn read(&self, _: &mut SavedCheckpoint) {}
 }
@@ -76,7 +79,8 @@ impl<H: Hook> Hooked<H> {
 
 #[async_trait]
 impl<H: Hook + Clone> Checkpointer for Hooked<H> {
-    fn put(&self, thread: &str, ns: &str, checkpoint: CheckpointRecord) -> Saving {
+    fn put(&self, thread: &str, ns: &str, mut checkpoint: CheckpointRecord) -> Saving {
+        self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
         let (this, thread, ns) = (self.clone(), thread.to_owned(), ns.to_owned());
         // The call begins when it is served, not before.

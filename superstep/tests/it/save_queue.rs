@@ -1,0 +1,188 @@
+//! Saves beside a run: how far they may be behind, what a failure does, and what is left when merging fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use superstep::{
+    AgentState, AgentStateUpdate, BoxError, CheckpointError, Context, Durability, END, Entrypoint, ErrorKind, GoOn,
+    MemorySaver, Message, START, StateGraph, Task,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::hooked::{Call, Hook, Hooked, Serving};
+use crate::support::{Count, Notes, saved, says};
+
+/// Serves a call that saves only when it is let through.
+#[derive(Clone)]
+struct Gate {
+    open: Arc<Semaphore>,
+    begun: Count,
+}
+
+#[async_trait]
+impl Hook for Gate {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        if matches!(call, Call::Put(_) | Call::PutWrites { .. }) {
+            self.begun.up();
+            self.open.acquire().await.expect("nobody closes the gate").forget();
+        }
+        serving.await
+    }
+}
+
+/// A node that counts its runs, in a loop of ten.
+fn ten_rounds(runs: &Count) -> StateGraph<Notes> {
+    let runs = runs.clone();
+    let node = move |_: Notes| {
+        runs.up();
+        async { Notes::update().total(1) }
+    };
+    StateGraph::new()
+        .add_node("n", node)
+        .add_edge(START, "n")
+        .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END })
+}
+
+/// The queue of saves had no end: with a slow store a run was hundreds of steps ahead of what was saved.
+#[tokio::test]
+async fn a_run_is_at_most_one_save_ahead() {
+    let (runs, gate) = (Count::default(), Gate { open: Arc::new(Semaphore::new(0)), begun: Count::default() });
+    let app = ten_rounds(&runs).checkpointer(Hooked::new(gate.clone())).compile().unwrap();
+    let run = tokio::spawn(async move { app.invoke(Notes::update().log(["in"])).thread("t").await });
+    for served in 0..11 {
+        while gate.begun.get() <= served {
+            tokio::task::yield_now().await;
+        }
+        // As far as it gets by itself.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(gate.begun.get(), served + 1, "one save is on its way");
+        assert!(runs.get() <= served + 1, "{} runs after {served} saves", runs.get());
+        gate.open.add_permits(1);
+    }
+    gate.open.add_permits(100);
+    assert_eq!(run.await.unwrap().unwrap().state.total, 10);
+}
+
+/// What was on its way when a run was dropped was sometimes stopped in the middle, and sometimes went on for seconds.
+#[tokio::test]
+async fn a_dropped_run_leaves_one_save_that_ends() {
+    let (runs, gate) = (Count::default(), Gate { open: Arc::new(Semaphore::new(2)), begun: Count::default() });
+    let saver = Hooked::new(gate.clone());
+    let app = ten_rounds(&runs).checkpointer(saver.clone()).compile().unwrap();
+    let run = tokio::spawn(app.invoke(Notes::update().log(["in"])).thread("t").into_future());
+    while gate.begun.get() < 3 {
+        tokio::task::yield_now().await;
+    }
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    gate.open.add_permits(100);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(gate.begun.get(), 3, "nothing is begun after the run is gone");
+    let app = ten_rounds(&runs).checkpointer(saver.inner.clone()).compile().unwrap();
+    assert_eq!(app.thread("t").history().await.unwrap().len(), 3, "what was begun came to its end");
+    assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.total, 10);
+}
+
+/// Fails the first save of what a task wrote, after a while.
+#[derive(Clone, Default)]
+struct LoseOne(Arc<AtomicBool>);
+
+#[async_trait]
+impl Hook for LoseOne {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        tokio::task::yield_now().await;
+        match call {
+            Call::PutWrites { .. } if !self.0.swap(true, Ordering::SeqCst) => {
+                Err(CheckpointError::backend("the disk is full"))
+            }
+            _ => serving.await,
+        }
+    }
+}
+
+/// The failure of one save was given to whoever saved next. That may be a call of user code, which may swallow it:
+/// the run ended well, with a result that was never saved.
+#[tokio::test]
+async fn a_failed_save_fails_the_run_even_if_user_code_swallows_it() {
+    let double = Task::new("double", async |n: i64| Ok::<_, BoxError>(2 * n));
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let double = double.clone();
+        async move {
+            let mut sum = 0;
+            for i in 0..n {
+                sum += double.call(&cx, i).await.unwrap_or(-1);
+            }
+            Ok::<_, BoxError>(sum)
+        }
+    });
+    let flow = flow.checkpointer(Hooked::new(LoseOne::default())).compile();
+    let error = flow.invoke(3).thread("t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Checkpoint, "{error}");
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+}
+
+/// A loop whose nodes never wait had the thread for itself: nobody could even cancel it.
+#[tokio::test]
+async fn a_loop_that_never_waits_lets_others_have_the_thread() {
+    for checkpointer in [None, Some(MemorySaver::new())] {
+        let graph = StateGraph::<Notes>::new()
+            .add_node("n", async |_: Notes| Notes::update().total(1))
+            .add_edge(START, "n")
+            .add_conditional_edges("n", |notes: &Notes| if notes.total < 1_000_000 { "n" } else { END });
+        let app = match checkpointer {
+            Some(saver) => graph.checkpointer(saver).compile().unwrap(),
+            None => graph.compile().unwrap(),
+        };
+        let token = CancellationToken::new();
+        let cancel = token.clone();
+        tokio::spawn(async move { cancel.cancel() });
+        let run = app.invoke(Notes::update().log(["in"])).thread("t").recursion_limit(2_000_000).cancellation(token);
+        assert_eq!(run.await.unwrap_err().kind(), ErrorKind::Cancelled);
+    }
+}
+
+/// With durability `exit`, a step that could not be merged took the whole run with it, even its input.
+#[tokio::test]
+async fn a_merge_that_fails_at_exit_keeps_what_was_before_it() {
+    let topic = |name: &'static str| move |_: Notes| async move { Notes::update().topic(name) };
+    let side_by_side = StateGraph::new()
+        .add_node("a", says("a"))
+        .add_node("b", topic("b"))
+        .add_node("c", topic("c"))
+        .add_edge(START, "a")
+        .add_edge("a", "b")
+        .add_edge("a", "c");
+    let app = saved(side_by_side);
+    let run = app.invoke(Notes::update().log(["in"])).thread("t").durability(Durability::Exit);
+    assert_eq!(run.await.unwrap_err().kind(), ErrorKind::InvalidUpdate);
+    let kept = app.thread("t").state().await.unwrap();
+    assert_eq!((kept.state.log.join(" "), kept.next.join(" ")), ("in a".to_owned(), "b c".to_owned()));
+}
+
+#[tokio::test]
+async fn a_reducer_that_refuses_at_exit_leaves_the_input_to_try_again() {
+    let tries = Count::default();
+    let seen = tries.clone();
+    let forget = move |_: AgentState| {
+        let what = if seen.up() == 0 { Message::remove("nobody") } else { Message::assistant("done") };
+        async move { AgentStateUpdate { messages: Some(vec![what]) } }
+    };
+    let app = StateGraph::<AgentState>::new()
+        .add_node("forget", forget)
+        .add_edge(START, "forget")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let input = AgentState { messages: vec![Message::user("hi")] };
+    let error = app.invoke(input).thread("t").durability(Durability::Exit).await.unwrap_err();
+    assert!(error.to_string().contains("`nobody`"), "{error}");
+    assert_eq!(app.thread("t").state().await.unwrap().next, [START]);
+    let out = app.invoke(GoOn).thread("t").durability(Durability::Exit).await.unwrap();
+    assert_eq!(out.state.messages.iter().map(Message::text).collect::<Vec<_>>(), ["hi", "done"]);
+}
