@@ -192,6 +192,7 @@ impl fmt::Debug for TaskId {
 #[derive(Debug, Clone)]
 pub(crate) struct ByTask<T> {
     list: Vec<(TaskId, T)>,
+    #[expect(clippy::box_collection, reason = "few lists have it, and all are kept")]
     places: Option<Box<HashMap<TaskId, usize>>>,
 }
 
@@ -209,6 +210,10 @@ impl<T> ByTask<T> {
             None => self.list.iter().position(|(id, _)| *id == task),
             Some(places) => places.get(&task).copied(),
         }
+    }
+
+    pub(crate) fn into_list(self) -> Vec<(TaskId, T)> {
+        self.list
     }
 
     pub(crate) fn get(&self, task: TaskId) -> Option<&T> {

@@ -45,7 +45,7 @@ pub(crate) async fn revise<S: State>(
         return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
     }
     let mut reviser = Reviser::new(graph, saver, loaded);
-    let result = match revision {
+    match revision {
         Revision::AsNodes(updates) => {
             let addressed = checkpoint.is_some();
             reviser.as_nodes(updates, addressed).await
@@ -66,8 +66,7 @@ pub(crate) async fn revise<S: State>(
                 reviser.as_nodes(grouped(updates), true).await
             }
         }
-    };
-    result
+    }
 }
 
 pub(crate) type NodeUpdates<S> = Vec<(Option<String>, Outcome<S>)>;

@@ -144,7 +144,7 @@ impl<S: State> Run<S> {
         self.save_null_record().await?;
         let places: HashMap<TaskId, usize> =
             (0..self.tasks.len()).filter_map(|ix| Some((self.tasks[ix].id?, ix))).collect();
-        for (id, mut writes) in self.pending.tasks.to_vec() {
+        for (id, mut writes) in std::mem::take(&mut self.pending.tasks).into_list() {
             let path = places.get(&id).map_or_else(|| "".into(), |ix| self.path_name(*ix));
             self.save_record(id, &mut writes, path).await?;
         }
