@@ -123,6 +123,8 @@ pub(crate) struct NodePlan<S: State> {
     /// The channel that wakes it, unless only fields do.
     pub(crate) wake: Option<usize>,
     pub(crate) edges: Numbers,
+    /// A static edge leads from it to `END`; drawings show it.
+    pub(crate) ends: bool,
     pub(crate) branches: Vec<BranchPlan<S>>,
     pub(crate) joins: Vec<(usize, usize)>,
     /// The triggers' names in order, part of the ids of the node's tasks.

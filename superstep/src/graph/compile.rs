@@ -385,9 +385,13 @@ impl<S: State> Freezer<S> {
     }
 
     fn connect(&mut self, edges: &[(String, String)], joins: &[(Vec<String>, String)]) {
-        for (from, to) in edges.iter().filter(|(_, to)| to != END) {
-            let wake = self.nodes[self.names[to.as_str()]].triggers[0];
+        for (from, to) in edges {
             let from = self.names[from.as_str()];
+            if to == END {
+                self.nodes[from].ends = true;
+                continue;
+            }
+            let wake = self.nodes[self.names[to.as_str()]].triggers[0];
             if !self.nodes[from].edges.contains(&wake) {
                 self.nodes[from].edges.push(wake);
             }
@@ -437,6 +441,7 @@ pub(crate) fn node_plan<S: State>(
         trigger_names: Vec::new(),
         rank: 0,
         edges: Numbers::new(),
+        ends: false,
         joins: Vec::new(),
         branches: Vec::new(),
         reads: options.fields.map(|fields| fields.iter().filter_map(place).collect()),

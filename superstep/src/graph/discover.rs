@@ -159,37 +159,38 @@ impl<'a, S: State> Player<'a, S> {
         }
     }
 
-    /// The edges that were declared but not come to: of nodes that nothing known leads to, and of joins that wait for one.
+    /// The edges that were declared but not come to: of nodes that nothing known leads to, of joins that wait for one,
+    /// and those to the end.
     fn add_unplayed(&mut self) {
         for node in 0..self.plan.nodes.len() {
-            let (from, mut wires) = (self.name(node), self.static_wires(node));
+            let mut wires = self.static_wires(node);
+            if self.plan.nodes[node].ends {
+                self.add_missing(node, END, false, None);
+            }
             if !self.declared.contains(&node) {
                 let (declared, ends) = self.declared_wires(node);
                 wires.extend(declared);
-                self.edges.extend(ends.into_iter().map(|label| (from.clone(), END.to_owned(), true, label)));
+                ends.into_iter().for_each(|label| self.add_missing(node, END, true, label));
             }
             for (channel, conditional, label) in wires {
                 for &to in &self.plan.triggered[channel] {
-                    let to = self.name(to);
-                    if !self.edges.iter().any(|edge| edge.0 == from && edge.1 == to) {
-                        self.edges.insert((from.clone(), to, conditional, label.clone()));
-                    }
+                    self.add_missing(node, &self.plan.nodes[to].name, conditional, label.clone());
                 }
             }
         }
     }
 
-    /// Nodes that nothing known leads to; in a graph of fields, which has no start, that says nothing.
-    fn unplayed(&self) -> impl Iterator<Item = &NodePlan<S>> {
-        let nodes = self.plan.nodes.iter().enumerate().filter(|(_, node)| !node.hidden && !node.is_handler);
-        let has_start = self.plan.node(START).is_some();
-        nodes.filter(move |(n, _)| has_start && !self.declared.contains(n)).map(|(_, node)| node)
+    fn add_missing(&mut self, from: usize, to: &str, conditional: bool, label: Option<String>) {
+        let from = self.name(from);
+        if !self.edges.iter().any(|edge| edge.0 == from && edge.1 == to) {
+            self.edges.insert((from, to.to_owned(), conditional, label));
+        }
     }
 
-    /// Whether a node may lead to where nobody said.
+    /// Whether a path of the node may lead to where nobody said.
     fn is_open(&self, node: &str) -> bool {
         let node = self.plan.node(node).map(|n| &self.plan.nodes[n]);
-        node.is_some_and(|n| n.branches.iter().any(|b| b.map.is_none()) || (n.run.steers && n.destinations.is_none()))
+        node.is_some_and(|n| n.branches.iter().any(|branch| branch.map.is_none()))
     }
 
     fn finish(self, last: &BTreeMap<usize, BTreeSet<Wire>>) -> Drawing {
@@ -221,9 +222,6 @@ impl<'a, S: State> Player<'a, S> {
         let leaves: BTreeSet<&String> = self.edges.iter().map(|e| &e.0).collect();
         let ends: BTreeSet<&String> =
             self.edges.iter().map(|e| &e.1).filter(|t| *t != END && !leaves.contains(t)).collect();
-        self.unplayed()
-            .filter(|node| !leaves.iter().any(|from| **from == *node.name))
-            .for_each(|node| add(&node.name, END, self.is_open(&node.name), None));
         if !ends.is_empty() {
             ends.into_iter().for_each(|from| add(from, END, self.is_open(from), None));
         } else if last.len() == 1 && !self.edges.iter().any(|e| e.1 == END) {

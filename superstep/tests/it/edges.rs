@@ -113,17 +113,26 @@ fn a_finish_point_must_be_a_node_and_is_drawn() {
 /// The play of a graph does not come to where only a path that names nothing leads.
 #[test]
 fn declared_edges_are_drawn_even_where_no_known_edge_leads() {
-    let nodes = ["a", "b", "c", "d"];
+    let nodes = ["a", "b", "c", "d", "lost", "last"];
     let graph = nodes.into_iter().fold(StateGraph::<Notes>::new(), |graph, name| graph.add_node(name, says(name)));
     let graph = graph
         .add_edge(START, "a")
         .add_conditional_edges("a", |_: &Notes| "b")
         .add_edge("b", "c")
         .add_edge("c", END)
-        .add_edge(["a", "b"], "d");
+        .add_edge(["a", "b"], "d")
+        .add_edge("last", END);
     let drawn = graph.compile().unwrap().draw();
     let mut edges: Vec<_> = drawn.edges.iter().map(|e| (&*e.from, &*e.to, e.conditional)).collect();
     edges.sort_unstable();
-    let plain = [("__start__", "a"), ("a", "d"), ("b", "c"), ("b", "d"), ("c", "__end__"), ("d", "__end__")];
+    let plain = [
+        ("__start__", "a"),
+        ("a", "d"),
+        ("b", "c"),
+        ("b", "d"),
+        ("c", "__end__"),
+        ("d", "__end__"),
+        ("last", "__end__"),
+    ];
     assert_eq!(edges, plain.map(|(from, to)| (from, to, false)));
 }
