@@ -9,7 +9,6 @@ use superstep::{
     CompiledStateGraph, END, MemorySaver, Message, MessageKind, START, Send, Sent, State, StateGraph, Mode,
     ToolCall, Context, BoxError,
 };
-use tokio::task::JoinSet;
 
 /// Never reached: the loops end by their own condition.
 const NO_LIMIT: usize = 1_000_000_000;
@@ -49,13 +48,13 @@ pub async fn run_chain(app: &CompiledStateGraph<Chain>, n: usize) {
 
 /// `threads` runs at a time, each on its own thread id, as tasks of the runtime.
 pub async fn run_concurrent(app: CompiledStateGraph<Chain>, threads: usize) {
-    let mut runs = JoinSet::new();
-    for i in 0..threads {
+    let run = |i: usize| {
         let app = app.clone();
-        runs.spawn(async move { app.invoke(Chain::default()).thread(format!("t{i}")).await.unwrap().x });
-    }
-    while let Some(x) = runs.join_next().await {
-        assert_eq!(x.unwrap(), 10);
+        tokio::spawn(async move { app.invoke(Chain::default()).thread(format!("t{i}")).await.unwrap().x })
+    };
+    let runs: Vec<_> = (0..threads).map(run).collect();
+    for x in runs {
+        assert_eq!(x.await.unwrap(), 10);
     }
 }
 

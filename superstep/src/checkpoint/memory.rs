@@ -96,7 +96,7 @@ struct Namespace {
 }
 
 /// The fields that have a value; few states have many.
-type Fields = SmallVec<[(Name, Kept); 2]>;
+type Fields = SmallVec<[(Name, Kept); 1]>;
 
 #[derive(Debug)]
 struct Entry {
@@ -202,7 +202,13 @@ impl Namespace {
         let entry = Entry { fields, writes: ByTask::default(), record };
         match self.place(entry.record.id) {
             Ok(place) => self.checkpoints[place] = entry,
-            Err(place) => self.checkpoints.insert(place, entry),
+            Err(place) => {
+                if self.checkpoints.is_empty() {
+                    // Few threads stop after four.
+                    self.checkpoints.reserve_exact(8);
+                }
+                self.checkpoints.insert(place, entry);
+            }
         }
         Ok(())
     }
