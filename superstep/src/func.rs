@@ -312,8 +312,8 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
                 }
                 let cx = (call.context)();
                 let input = match call.input {
-                    crate::node::TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
-                    crate::node::TaskInput::State(_) => Value::Null,
+                    crate::node::Given::Sent(payload) => payload.to_json().unwrap_or_default(),
+                    crate::node::Given::State(_) => Value::Null,
                 };
                 let future = run(input, &cx);
                 Box::pin(async move {
@@ -324,6 +324,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
             }),
             made_of: "",
             subgraph: None,
+            asks: true,
             needs_present: false,
             steers: false,
         };

@@ -50,11 +50,34 @@ impl<S> Clone for TaskInput<S> {
     }
 }
 
+/// What a call is given, to look at.
+pub(crate) enum Given<'a, S> {
+    State(&'a Arc<S>),
+    Sent(&'a Payload),
+}
+
+impl<S> Clone for Given<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Given<'_, S> {}
+
+impl<S> TaskInput<S> {
+    pub(crate) fn given(&self) -> Given<'_, S> {
+        match self {
+            TaskInput::State(state) => Given::State(state),
+            TaskInput::Sent(payload) => Given::Sent(payload),
+        }
+    }
+}
+
 /// One call of a node. The context is made only if the node asks for it.
 pub struct Call<'a, S: State> {
     pub(crate) plan: &'a Plan<S>,
     pub(crate) node: usize,
-    pub(crate) input: &'a TaskInput<S>,
+    pub(crate) input: Given<'a, S>,
     /// The fields that have a value; for graphs inside nodes.
     pub(crate) present: Option<&'a crate::engine::Bits>,
     /// How the state is decoded, if it can be.
@@ -71,6 +94,8 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) made_of: &'static str,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
+    /// Whether it may ask for its context.
+    pub(crate) asks: bool,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
     pub(crate) needs_present: bool,
     /// Whether what it returns may say where to go.
@@ -84,6 +109,7 @@ impl<S: State> Clone for BoxedNode<S> {
             made_of: self.made_of,
             subgraph: self.subgraph.clone(),
             steers: self.steers,
+            asks: self.asks,
             needs_present: self.needs_present,
         }
     }

@@ -23,7 +23,7 @@ use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
-    Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
+    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
 };
 use crate::plan::{END, Plan, START};
 use crate::state::{Put, State};
@@ -174,7 +174,7 @@ impl<S: State> Job<S> {
             let call = Call {
                 plan: &self.plan,
                 node: self.node,
-                input: &self.input,
+                input: self.input.given(),
                 present: Some(&self.seed.present),
                 codec: self.codec,
                 step: self.seed.step,
@@ -523,9 +523,8 @@ impl<S: State> Plan<S> {
             let routes = match &branch.path.run {
                 PathFn::Sync(path) => routes_of(path, &*state),
                 PathFn::Async(path) => {
-                    let input = TaskInput::State(state.clone());
                     let mut context = || unreachable!("a path has no context");
-                    let (input, context) = (&input, &mut context);
+                    let (input, context) = (Given::State(&state), &mut context);
                     caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context }))
                         .await
                 }

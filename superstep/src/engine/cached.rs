@@ -27,7 +27,8 @@ impl<S: State> Run<S> {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
                 let (plan, codec) = (&self.plan, self.graph.codec);
-                let call = Call { plan, node, input, present: None, codec, step, stop, context: &mut none };
+                let call =
+                    Call { plan, node, input: input.given(), present: None, codec, step, stop, context: &mut none };
                 key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
             }
             None => self.whole_input_key(node, input),

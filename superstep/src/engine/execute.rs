@@ -21,7 +21,7 @@ use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, TaskError};
-use crate::node::{Call, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
+use crate::node::{Call, Given, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
 use crate::state::State;
 
 type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
@@ -211,6 +211,14 @@ impl<S: State> Run<S> {
         trouble.into_end()
     }
 
+    /// Calls a node that asks for nothing but the state.
+    pub(super) fn call_on_state(&self, node: usize, plan: &crate::plan::Plan<S>) -> NodeFuture<S> {
+        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
+        let mut none = || unreachable!("the node asks for no context");
+        let input = Given::State(&self.live.state);
+        call_node(plan, Call { plan, node, input, present: None, codec, step, stop, context: &mut none })
+    }
+
     /// Calls the node; a context is made only if it asks for one.
     pub(super) fn start_in_place(
         &mut self,
@@ -232,7 +240,7 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        let call = Call { plan, node: node_ix, input, present, codec, step, stop, context: &mut make };
+        let call = Call { plan, node: node_ix, input: input.given(), present, codec, step, stop, context: &mut make };
         let future = call_node(plan, call);
         drop(entered);
         (future, span, context)

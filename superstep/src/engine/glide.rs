@@ -61,9 +61,12 @@ impl<S: State> Run<S> {
                         not_yet => return Ok(self.ended_gliding(node, not_yet)),
                     }
                 }
-                let input = TaskInput::State(self.live.state.clone());
-                let (mut future, span, context) = self.start_in_place(node, &plan, &input);
-                drop(input);
+                let (mut future, span, context) = if plan.nodes[node].run.asks {
+                    let input = TaskInput::State(self.live.state.clone());
+                    self.start_in_place(node, &plan, &input)
+                } else {
+                    (self.call_on_state(node, &plan), tracing::Span::none(), None)
+                };
                 let polled = match poll_node(&mut future, &span, cx) {
                     Poll::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
                         drop(future);

@@ -298,6 +298,7 @@ fn start_node<S: State>() -> BoxedNode<S> {
         made_of: "",
         subgraph: None,
         steers: false,
+        asks: true,
         needs_present: false,
     }
 }

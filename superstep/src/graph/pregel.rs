@@ -13,9 +13,7 @@ use crate::checkpoint::{Checkpointer, Codec};
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
-use crate::node::{
-    BoxedNode, CachePolicy, Call, NodeFuture, NodeOptions, Outcome, RetryPolicy, TaskInput, TimeoutPolicy,
-};
+use crate::node::{BoxedNode, CachePolicy, Call, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy};
 use crate::plan::{Fields, InputMode, NameTable};
 use crate::state::{FieldSpec, JsonFields, JsonState, JsonWrite, Put, State};
 use crate::store::Store;
@@ -164,11 +162,11 @@ impl NodeBuilder {
                 Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
             })
         };
-        BoxedNode { run: Arc::new(run), made_of: "", subgraph: None, steers: false, needs_present: false }
+        BoxedNode { run: Arc::new(run), made_of: "", subgraph: None, steers: false, asks: true, needs_present: false }
     }
 
     fn input(&self, call: &Call<'_, JsonState>) -> Value {
-        let TaskInput::State(state) = call.input else { return Value::Null };
+        let Given::State(state) = call.input else { return Value::Null };
         let read = |name: &String| state.get(&call.plan.schema, name).cloned();
         if self.single {
             return self.reads.first().and_then(read).unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
-use crate::node::{BoxedNode, Call, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, TaskInput, Why};
+use crate::node::{BoxedNode, Call, Given, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, Why};
 use crate::snapshot::AnySnapshot;
 use crate::state::{IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
@@ -206,6 +206,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
             made_of: "",
             steers: graph.steers(),
             subgraph: graph.as_subgraph(),
+            asks: true,
             needs_present: true,
         }
     }
@@ -214,7 +215,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
 /// The state that the parent's node sees, as an input.
 fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
     match call.input {
-        TaskInput::State(state) => {
+        Given::State(state) => {
             let reads = call.plan.nodes[call.node].reads.as_deref();
             let has_value = |f: &usize| call.present.is_none_or(|present| present.has(*f));
             let fields = (0..call.plan.fields().len()).filter(|f| reads.is_none_or(|list| list.contains(f)));
@@ -222,7 +223,7 @@ fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError>
             let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
             Ok(RunInput::Writes(puts))
         }
-        TaskInput::Sent(payload) => {
+        Given::Sent(payload) => {
             let update = S::from_payload(&call.plan.schema, payload).map_err(|why| {
                 let node = &call.plan.nodes[call.node].name;
                 format!(
@@ -312,8 +313,8 @@ where
         let inner = graph.clone();
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
-                TaskInput::State(state) => input(state).into_update().into_puts().map_err(Error::from),
-                TaskInput::Sent(_) => Err(Error::new(
+                Given::State(state) => input(state).into_update().into_puts().map_err(Error::from),
+                Given::Sent(_) => Err(Error::new(
                     ErrorKind::Invalid,
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
                 )),
@@ -334,6 +335,7 @@ where
             made_of: "",
             steers: graph.steers(),
             subgraph: graph.as_subgraph(),
+            asks: true,
             needs_present: false,
         }
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, NodeError, Payload, TaskInput};
+use super::{Call, Given, NodeError, Payload};
 use crate::context::Context;
 use crate::error::BoxError;
 use crate::state::{JsonInput, JsonState, State, json_object};
@@ -54,15 +54,18 @@ fn sent_state<S: State>(call: &Call<'_, S>, payload: &Payload) -> Result<Arc<S>,
 
 impl<S: State> FromInput<S> for S {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
-        Arc::<S>::from_input(call).map(|state| S::clone(&state))
+        match call.input {
+            Given::State(state) => Ok(S::clone(state)),
+            Given::Sent(payload) => sent_state(call, payload).map(Arc::unwrap_or_clone),
+        }
     }
 }
 
 impl<S: State> FromInput<S> for Arc<S> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
-            TaskInput::State(state) => Ok(state.clone()),
-            TaskInput::Sent(payload) => sent_state(call, payload),
+            Given::State(state) => Ok(state.clone()),
+            Given::Sent(payload) => sent_state(call, payload),
         }
     }
 }
@@ -85,8 +88,8 @@ pub struct Narrow<V>(pub V);
 impl<S: State, V: for<'a> From<&'a S>> FromInput<S> for Narrow<V> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
-            TaskInput::State(state) => Ok(Narrow(V::from(state))),
-            TaskInput::Sent(_) => Err(not_the_state()),
+            Given::State(state) => Ok(Narrow(V::from(state))),
+            Given::Sent(_) => Err(not_the_state()),
         }
     }
 }
@@ -104,11 +107,11 @@ pub struct Sent<T>(pub T);
 impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
-            TaskInput::Sent(payload) => payload.get().map(Sent).map_err(|e| {
+            Given::Sent(payload) => payload.get().map(Sent).map_err(|e| {
                 let wanted = std::any::type_name::<T>();
                 format!("it takes `{wanted}`, but what it was sent is something else: {e}").into()
             }),
-            TaskInput::State(_) => Err("it takes a payload but was reached by an edge; reach it with `Send`".into()),
+            Given::State(_) => Err("it takes a payload but was reached by an edge; reach it with `Send`".into()),
         }
     }
 }
@@ -116,8 +119,8 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
 impl FromInput<JsonState> for JsonInput {
     fn from_input(call: &Call<'_, JsonState>) -> Result<Self, BoxError> {
         Ok(JsonInput(match call.input {
-            TaskInput::Sent(payload) => payload.to_json()?,
-            TaskInput::State(state) => {
+            Given::Sent(payload) => payload.to_json()?,
+            Given::State(state) => {
                 json_object(call.plan, state, call.plan.nodes[call.node].reads.as_deref(), Some((call.step, call.stop)))
             }
         }))

@@ -33,6 +33,10 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Whether what it returns may say where to go.
     #[doc(hidden)]
     fn steers() -> bool;
+
+    /// Whether it asks for anything besides its input.
+    #[doc(hidden)]
+    fn asks() -> bool;
 }
 
 fn refused<S: State>(error: BoxError) -> NodeFuture<S> {
@@ -75,8 +79,14 @@ macro_rules! handlers {
             fn steers() -> bool {
                 Fut::Output::steers()
             }
+
+            fn asks() -> bool {
+                handlers!(@asks $($arg),*)
+            }
         }
     )*};
+    (@asks) => { false };
+    (@asks $($arg:ident),+) => { true };
     (@context $call:ident, $cx:ident,) => {};
     (@context $call:ident, $cx:ident, $($arg:ident),+) => { let $cx = ($call.context)(); };
 }
@@ -115,6 +125,7 @@ impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
             made_of: std::any::type_name::<F>(),
             subgraph: None,
             steers: F::steers(),
+            asks: F::asks(),
             needs_present: false,
         }
     }
@@ -150,7 +161,14 @@ where
             }) as NodeFuture<S>
         }
     };
-    BoxedNode { run: Arc::new(run), made_of: std::any::type_name::<F>(), subgraph: None, steers, needs_present: false }
+    BoxedNode {
+        run: Arc::new(run),
+        made_of: std::any::type_name::<F>(),
+        subgraph: None,
+        steers,
+        asks: true,
+        needs_present: false,
+    }
 }
 
 #[diagnostic::do_not_recommend]
