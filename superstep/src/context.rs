@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::checkpoint::{Checkpointer, Durability};
 use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
-use crate::id::{CheckpointId, TaskId, interrupt_id};
+use crate::id::{CheckpointId, IdSource, TaskId, interrupt_id};
 use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand, Why};
 use crate::store::Store;
 use crate::stream::Sink;
@@ -44,6 +44,8 @@ pub struct Context {
 pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
     pub(crate) run_id: Arc<str>,
+    /// Makes the ids of checkpoints, for the graphs inside too.
+    pub(crate) ids: Arc<IdSource>,
     pub(crate) contexts: Vec<AnyContext>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,

@@ -28,28 +28,51 @@ pub struct CheckpointId(pub(crate) u128);
 #[error("`{0}` is not an id: expected a UUID")]
 pub struct InvalidId(String);
 
-impl CheckpointId {
-    /// A new id, greater than all made or met before in this process: a version 6 UUID.
-    pub(crate) fn new(step: i64) -> Self {
-        let ticks = next_tick();
+/// Makes the ids of the checkpoints of a run and of the graphs inside it. Each run has its own, so that runs on
+/// several cores do not fight over one clock.
+#[derive(Debug)]
+pub(crate) struct IdSource {
+    /// The tick of the newest id that was made or met.
+    last: AtomicU64,
+    /// 48 random bits: ids of other runs differ, even if they are made at the same time.
+    node: u64,
+}
+
+impl IdSource {
+    pub(crate) fn new() -> Self {
+        let node = RandomState::new().build_hasher().finish() & 0xffff_ffff_ffff;
+        Self { last: AtomicU64::new(0), node }
+    }
+
+    /// A new id, greater than all made or met before: a version 6 UUID.
+    pub(crate) fn next(&self, step: i64) -> CheckpointId {
+        let ticks = self.tick();
         let high = u128::from(ticks >> 28) & 0xffff_ffff;
         let mid = u128::from(ticks >> 12) & 0xffff;
         let low = u128::from(ticks) & 0x0fff;
         let sequence = (step as u128 & 0x3fff) | 0x8000;
-        Self(high << 96 | mid << 80 | (0x6000 | low) << 64 | sequence << 48 | u128::from(process_node()))
+        CheckpointId(high << 96 | mid << 80 | (0x6000 | low) << 64 | sequence << 48 | u128::from(self.node))
+    }
+
+    /// 100-nanosecond ticks since 1582, never the same twice.
+    fn tick(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = since.as_secs() * 10_000_000 + u64::from(since.subsec_nanos() / 100) + GREGORIAN;
+        let last = self.last.fetch_max(now, Ordering::Relaxed);
+        if now > last { now } else { self.last.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+
+    /// Makes later ids greater than this one, which was made elsewhere or before the clock went back.
+    pub(crate) fn met(&self, id: CheckpointId) {
+        let is_version_6 = id.0 >> 76 & 0xf == 6;
+        // Ids beyond the year 3400 are no times: to count on from them would soon run out of numbers.
+        if is_version_6 && id.ticks() >> 59 == 0 {
+            self.last.fetch_max(id.ticks(), Ordering::Relaxed);
+        }
     }
 }
 
 impl CheckpointId {
-    /// Makes later ids greater than this one, which was made elsewhere or before the clock went back.
-    pub(crate) fn stays_behind(self) {
-        let is_version_6 = self.0 >> 76 & 0xf == 6;
-        // Ids beyond the year 3400 are no times: to count on from them would soon run out of numbers.
-        if is_version_6 && self.ticks() >> 59 == 0 && self.ticks() > LAST.load(Ordering::Relaxed) {
-            LAST.fetch_max(self.ticks(), Ordering::Relaxed);
-        }
-    }
-
     fn ticks(self) -> u64 {
         (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64
     }
@@ -63,23 +86,6 @@ impl CheckpointId {
 
 /// The ticks from the Gregorian calendar to the Unix epoch.
 const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
-
-/// The tick of the newest id that was made or met in this process.
-static LAST: AtomicU64 = AtomicU64::new(0);
-
-/// 100-nanosecond ticks since 1582, never the same twice in a process.
-fn next_tick() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = since.as_secs() * 10_000_000 + u64::from(since.subsec_nanos() / 100) + GREGORIAN;
-    let last = LAST.fetch_max(now, Ordering::Relaxed);
-    if now > last { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 }
-}
-
-/// 48 random bits of this process.
-fn process_node() -> u64 {
-    static NODE: OnceLock<u64> = OnceLock::new();
-    *NODE.get_or_init(|| RandomState::new().build_hasher().finish() & 0xffff_ffff_ffff)
-}
 
 /// A random UUID, version 4.
 pub(crate) fn random_uuid() -> String {
@@ -188,10 +194,21 @@ impl fmt::Debug for TaskId {
     }
 }
 
+/// Something about one task.
+pub(crate) trait OfTask {
+    fn task(&self) -> TaskId;
+}
+
+impl<T> OfTask for (TaskId, T) {
+    fn task(&self) -> TaskId {
+        self.0
+    }
+}
+
 /// What is known of tasks, in order. Found by looking at all while they are few, and by an index when they are many.
 #[derive(Debug, Clone)]
 pub(crate) struct ByTask<T> {
-    list: Vec<(TaskId, T)>,
+    list: Vec<T>,
     #[expect(clippy::box_collection, reason = "few lists have it, and all are kept")]
     places: Option<Box<HashMap<TaskId, usize>>>,
 }
@@ -202,43 +219,53 @@ impl<T> Default for ByTask<T> {
     }
 }
 
-impl<T> ByTask<T> {
+impl<T: OfTask> ByTask<T> {
     const FEW: usize = 16;
 
     pub(crate) fn place(&self, task: TaskId) -> Option<usize> {
         match &self.places {
-            None => self.list.iter().position(|(id, _)| *id == task),
+            None => self.list.iter().position(|known| known.task() == task),
             Some(places) => places.get(&task).copied(),
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<(TaskId, T)> {
+    pub(crate) fn into_list(self) -> Vec<T> {
         self.list
     }
 
     pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
-        self.place(task).map(|place| &self.list[place].1)
+        self.place(task).map(|place| &self.list[place])
     }
 
-    pub(crate) fn push(&mut self, task: TaskId, known: T) {
+    pub(crate) fn push(&mut self, known: T) {
+        let task = known.task();
         if self.list.is_empty() {
             // Mostly there is one.
             self.list.reserve_exact(1);
         }
-        self.list.push((task, known));
+        self.list.push(known);
         match &mut self.places {
             Some(places) => drop(places.insert(task, self.list.len() - 1)),
             None if self.list.len() > Self::FEW => {
-                let places = self.list.iter().enumerate().map(|(place, (id, _))| (*id, place));
+                let places = self.list.iter().enumerate().map(|(place, known)| (known.task(), place));
                 self.places = Some(Box::new(places.collect()));
             }
             None => {}
         }
     }
+
+    /// The same for one or several; they must be of different tasks that are not there yet.
+    pub(crate) fn add_all(&mut self, list: Vec<T>) {
+        if self.list.is_empty() && list.len() <= Self::FEW {
+            self.list = list;
+        } else {
+            list.into_iter().for_each(|known| self.push(known));
+        }
+    }
 }
 
 impl<T> std::ops::Deref for ByTask<T> {
-    type Target = [(TaskId, T)];
+    type Target = [T];
     fn deref(&self) -> &Self::Target {
         &self.list
     }

@@ -15,7 +15,7 @@ use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::graph_output::Output;
-use crate::id::CheckpointId;
+use crate::id::{CheckpointId, IdSource};
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
 use crate::state::{IntoUpdate, State};
@@ -413,6 +413,7 @@ impl Options {
         Ok(Arc::new(RunShared {
             thread: self.thread.clone(),
             run_id: self.run_id.take().map_or_else(|| "".into(), Into::into),
+            ids: Arc::new(IdSource::new()),
             contexts: std::mem::take(&mut self.contexts),
             store: graph.store.clone(),
             cache: graph.cache.clone(),
@@ -477,7 +478,15 @@ async fn run<S: State>(
     let saver = match (&shared.checkpointer, &shared.thread, graph.codec) {
         (Some(checkpointer), Some(thread), Some(codec)) => {
             let texts = &graph.plan.texts;
-            Some(Saver::new(checkpointer.clone(), codec, thread.clone(), "", shared.durability, texts))
+            Some(Saver::new(
+                checkpointer.clone(),
+                codec,
+                thread.clone(),
+                "",
+                shared.durability,
+                shared.ids.clone(),
+                texts,
+            ))
         }
         _ => None,
     };

@@ -137,7 +137,15 @@ impl<S: State> Thread<S> {
         let codec = self.graph.codec.ok_or_else(missing)?;
         let namespace = self.graph.history_namespace(&self.namespace);
         let texts = &self.graph.plan.texts;
-        Ok(Saver::new(checkpointer, codec, self.name.clone(), namespace, crate::Durability::Sync, texts))
+        Ok(Saver::new(
+            checkpointer,
+            codec,
+            self.name.clone(),
+            namespace,
+            crate::Durability::Sync,
+            std::sync::Arc::new(crate::id::IdSource::new()),
+            texts,
+        ))
     }
 
     /// The state at this checkpoint, or now.

@@ -197,7 +197,7 @@ impl Namespace {
             }
         }
         if let Some(base) = record.base {
-            writes.into_iter().try_for_each(|task| self.put_writes(base, task))?;
+            self.put_all_writes(base, writes)?;
         }
         let entry = Entry { fields, writes: ByTask::default(), record };
         match self.place(entry.record.id) {
@@ -213,13 +213,22 @@ impl Namespace {
         Ok(())
     }
 
+    fn put_all_writes(&mut self, checkpoint: CheckpointId, tasks: Vec<TaskRecord>) -> Result<(), CheckpointError> {
+        match self.place(checkpoint) {
+            // What one save brings is of different tasks.
+            Ok(place) if self.checkpoints[place].writes.is_empty() => self.checkpoints[place].writes.add_all(tasks),
+            _ => tasks.into_iter().try_for_each(|task| self.put_writes(checkpoint, task))?,
+        }
+        Ok(())
+    }
+
     fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
         let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
         let place = self.place(checkpoint).map_err(|_| missing())?;
         let entry = &mut self.checkpoints[place];
         match entry.writes.place(task.task) {
-            Some(place) => entry.writes[place].1.absorb(task),
-            None => entry.writes.push(task.task, task),
+            Some(place) => entry.writes[place].absorb(task),
+            None => entry.writes.push(task),
         }
         Ok(())
     }
@@ -228,7 +237,7 @@ impl Namespace {
 impl Entry {
     fn saved(&self) -> SavedCheckpoint {
         let fields = self.fields.iter().map(|(name, kept)| kept.saved(name.clone())).collect();
-        SavedCheckpoint::new(self.record.clone(), fields, self.writes.iter().map(|(_, task)| task.clone()).collect())
+        SavedCheckpoint::new(self.record.clone(), fields, self.writes.to_vec())
     }
 }
 

@@ -139,6 +139,12 @@ pub struct TaskRecord {
     pub resume: Option<Value>,
 }
 
+impl crate::id::OfTask for TaskRecord {
+    fn task(&self) -> TaskId {
+        self.task
+    }
+}
+
 impl TaskRecord {
     /// Whether the task came to its end.
     pub fn is_finished(&self) -> bool {

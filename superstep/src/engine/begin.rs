@@ -64,7 +64,7 @@ impl<S: State> Run<S> {
                 return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
             };
             let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
-            latest.iter().for_each(|l| l.record.id.stays_behind());
+            latest.iter().for_each(|l| saver.ids.met(l.record.id));
             self.superseded = latest.is_some_and(|l| l.record.id != id);
             return Ok(Some(loaded));
         }

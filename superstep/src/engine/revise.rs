@@ -129,7 +129,7 @@ impl<'a, S: State> Reviser<'a, S> {
         base: Option<CheckpointId>,
         writes: Vec<TaskRecord>,
     ) -> Result<CheckpointId, Error> {
-        let id = CheckpointId::new(step);
+        let id = self.saver.ids.next(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
         let header = Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes };
         let record = self.saver.record(self.plan, &mut self.live, header)?;

@@ -20,7 +20,7 @@ use crate::checkpoint::{
     SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
-use crate::id::{ByTask, CheckpointId, TaskId};
+use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
 use crate::state::{Put, Scratch, State};
 
@@ -114,6 +114,8 @@ pub(crate) struct Saver<S: State> {
     pub(crate) thread: Arc<str>,
     pub(crate) namespace: Arc<str>,
     pub(crate) durability: Durability,
+    /// Makes the ids of checkpoints.
+    pub(crate) ids: Arc<IdSource>,
     queue: Arc<SaveQueue>,
 }
 
@@ -125,6 +127,7 @@ impl<S: State> Clone for Saver<S> {
             thread: self.thread.clone(),
             namespace: self.namespace.clone(),
             durability: self.durability,
+            ids: self.ids.clone(),
             queue: self.queue.clone(),
         }
     }
@@ -157,7 +160,7 @@ pub(crate) struct Pending<S: State> {
     /// Its records, in the order in which they came: a checkpointer keeps what came first.
     pub(crate) null_log: Vec<WriteRecord>,
     pub(crate) null_resume: Option<Value>,
-    pub(crate) tasks: ByTask<TaskWrites<S>>,
+    pub(crate) tasks: ByTask<(TaskId, TaskWrites<S>)>,
 }
 
 impl<S: State> Default for Pending<S> {
@@ -168,13 +171,13 @@ impl<S: State> Default for Pending<S> {
 
 impl<S: State> Pending<S> {
     pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites<S>> {
-        self.tasks.get(task)
+        self.tasks.get(task).map(|(_, writes)| writes)
     }
 
     pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites<S>) {
         match self.tasks.place(task) {
             Some(place) => self.tasks[place].1 = writes,
-            None => self.tasks.push(task, writes),
+            None => self.tasks.push((task, writes)),
         }
     }
 
@@ -194,11 +197,12 @@ impl<S: State> Saver<S> {
         thread: Arc<str>,
         namespace: impl Into<Arc<str>>,
         durability: Durability,
+        ids: Arc<IdSource>,
         texts: &Arc<Texts>,
     ) -> Self {
         let namespace = namespace.into();
         let scribe = Scribe::new(codec, texts);
-        Self { checkpointer, scribe, thread, namespace, durability, queue: Arc::default() }
+        Self { checkpointer, scribe, thread, namespace, durability, ids, queue: Arc::default() }
     }
 
     pub(crate) async fn load(
@@ -231,7 +235,7 @@ impl<S: State> Saver<S> {
         if !(-2..MOST_STEPS).contains(&record.step) {
             return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
         }
-        record.id.stays_behind();
+        self.ids.met(record.id);
         let mut live = Live::empty(plan);
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);
@@ -281,7 +285,7 @@ impl<S: State> Saver<S> {
                 pending.null = writes;
                 pending.null_log = record.writes.clone();
             } else {
-                pending.tasks.push(record.task, writes);
+                pending.tasks.push((record.task, writes));
             }
         }
         Ok(pending)

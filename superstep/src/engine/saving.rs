@@ -19,7 +19,8 @@ use crate::state::State;
 impl<S: State> Run<S> {
     pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
         let step = self.step;
-        *self.checkpoint.get_or_insert_with(|| CheckpointId::new(step))
+        let ids = &self.shared.ids;
+        *self.checkpoint.get_or_insert_with(|| ids.next(step))
     }
 
     pub(super) fn task_id(&mut self, ix: usize) -> TaskId {
@@ -51,7 +52,7 @@ impl<S: State> Run<S> {
         match &self.saver {
             None => self.checkpoint = None,
             Some(saver) => {
-                self.checkpoint = Some(CheckpointId::new(self.step));
+                self.checkpoint = Some(self.shared.ids.next(self.step));
                 if saver.durability != Durability::Exit {
                     self.save_checkpoint(self.step).await?;
                 }
@@ -63,7 +64,7 @@ impl<S: State> Run<S> {
 
     /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
-        self.checkpoint = Some(CheckpointId::new(self.step));
+        self.checkpoint = Some(self.shared.ids.next(self.step));
         let Some(record) = self.checkpoint_record(self.step)? else { return Ok(None) };
         let Some(saver) = &self.saver else { return Ok(None) };
         Ok(saver.put_now(record, cx)?)

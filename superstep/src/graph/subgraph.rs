@@ -114,7 +114,15 @@ impl<S: State> CompiledStateGraph<S> {
             (_, Some(checkpointer), Some(thread), Some(codec)) => {
                 let texts = &self.plan.texts;
                 let (thread, namespace) = (thread.clone(), namespace.clone());
-                Some(Saver::new(checkpointer.clone(), codec, thread, namespace, task.run.durability, texts))
+                Some(Saver::new(
+                    checkpointer.clone(),
+                    codec,
+                    thread,
+                    namespace,
+                    task.run.durability,
+                    task.run.ids.clone(),
+                    texts,
+                ))
             }
             _ => None,
         };
