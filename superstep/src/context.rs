@@ -45,7 +45,7 @@ pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
     pub(crate) run_id: Arc<str>,
     /// Makes the ids of checkpoints, for the graphs inside too.
-    pub(crate) ids: Arc<IdSource>,
+    pub(crate) ids: OnceLock<Arc<IdSource>>,
     pub(crate) contexts: Vec<AnyContext>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
@@ -59,6 +59,13 @@ pub(crate) struct RunShared {
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
+}
+
+impl RunShared {
+    /// Made when the first id is needed: most runs that nobody saves need none.
+    pub(crate) fn ids(&self) -> &Arc<IdSource> {
+        self.ids.get_or_init(|| Arc::new(IdSource::new()))
+    }
 }
 
 /// The end of a run before its end. Most runs need no token of their own: it is made when someone waits for it.

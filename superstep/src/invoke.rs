@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::graph_output::Output;
-use crate::id::{CheckpointId, IdSource};
+use crate::id::CheckpointId;
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
 use crate::state::{IntoUpdate, State};
@@ -404,7 +404,8 @@ impl Options {
             }
             Persistence::Inherit | Persistence::Never => None,
         };
-        if checkpointer.is_some() && self.thread.is_none() {
+        let saved = checkpointer.is_some();
+        if saved && self.thread.is_none() {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
         if self.checkpoint.is_some() && checkpointer.is_none() {
@@ -413,7 +414,7 @@ impl Options {
         Ok(Arc::new(RunShared {
             thread: self.thread.clone(),
             run_id: self.run_id.take().map_or_else(|| "".into(), Into::into),
-            ids: Arc::new(IdSource::new()),
+            ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),
             store: graph.store.clone(),
             cache: graph.cache.clone(),
@@ -424,7 +425,7 @@ impl Options {
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,
-            metadata: Arc::new(std::mem::take(&mut self.metadata)),
+            metadata: shared_map(std::mem::take(&mut self.metadata), saved, &NO_METADATA),
             seen_messages: Mutex::default(),
         }))
     }
@@ -449,10 +450,11 @@ impl Options {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
         let (_, ancestors) = self.namespace.take().unwrap_or_default();
+        let saved = matches!(graph.persistence, Persistence::In(_));
         Ok(LoopConfig {
             namespace: String::new(),
             checkpoint: self.checkpoint,
-            ancestors: Arc::new(ancestors),
+            ancestors: shared_map(ancestors, saved, &NO_ANCESTORS),
             nested: false,
             resuming: None,
             replay: None,
@@ -464,6 +466,14 @@ impl Options {
             own_history: false,
         })
     }
+}
+
+static NO_METADATA: LazyLock<Arc<BTreeMap<String, Value>>> = LazyLock::new(Arc::default);
+static NO_ANCESTORS: LazyLock<Arc<BTreeMap<String, CheckpointId>>> = LazyLock::new(Arc::default);
+
+/// A map to share. Empty ones are all the same, except in runs that share them with every record they save.
+fn shared_map<V>(map: BTreeMap<String, V>, saved: bool, none: &Arc<BTreeMap<String, V>>) -> Arc<BTreeMap<String, V>> {
+    if map.is_empty() && !saved { none.clone() } else { Arc::new(map) }
 }
 
 async fn run<S: State>(
@@ -484,7 +494,7 @@ async fn run<S: State>(
                 thread.clone(),
                 "",
                 shared.durability,
-                shared.ids.clone(),
+                shared.ids().clone(),
                 texts,
             ))
         }

@@ -63,7 +63,16 @@ fn apply_all<S: State>(
     step.end()
 }
 
-/// The same for the only task of a step, whose writes are taken out of `writes`.
+/// The first input of a thread: it wakes the start node, and there is nothing else yet.
+pub(crate) fn apply_start<S: State>(plan: &Plan<S>, live: &mut Live<S>, start: Start<S>) -> Vec<usize> {
+    let merging = Merging::default();
+    let mut step = Step::new(plan, live, Vec::new(), false, &merging);
+    step.live.start = Some(start);
+    step.signal(0, 0);
+    step.updated
+}
+
+/// Applies what the only task of a step wrote; it is taken out of `writes`.
 pub(crate) fn apply_one<S: State>(
     plan: &Plan<S>,
     live: &mut Live<S>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::apply::{Applied, apply};
+use super::apply::{Applied, apply, apply_start};
 use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::Loaded;
@@ -286,26 +286,31 @@ impl<S: State> Run<S> {
         if self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit) {
             self.input = Some(start.clone());
         }
-        let updated = self.live.updated.clone();
-        let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
-        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
-        let start = match (start, &self.plan.input) {
+        let is_fresh = self.live.max_version == 0;
+        let updated = match (start, &self.plan.input) {
             (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
                 let known =
                     |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
                 let puts = puts.into_iter().filter(known).collect();
-                batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
-                None
+                self.replace_work(None, Some(TaskWrites::of_puts(puts)))?
             }
-            (start, _) => Some(start),
+            (start, _) if is_fresh => apply_start(&self.plan, &mut self.live, start),
+            (start, _) => self.replace_work(Some(start), None)?,
         };
+        self.live.updated = Some(updated);
+        self.pending.clear();
+        self.put_checkpoint(Source::Input).await
+    }
+
+    /// Applies an input, and drops what was left to do.
+    fn replace_work(&mut self, start: Option<Start<S>>, writes: Option<TaskWrites<S>>) -> Result<Vec<usize>, Error> {
+        let updated = self.live.updated.clone();
+        let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
+        let mut batch: SmallVec<[Applied<S>; 1]> = writes.map(Applied::by_caller).into_iter().collect();
         for task in dropped {
             let woken = (task.path == TaskPath::Pull).then_some(task.node);
             batch.push(Applied { woken, ends_step: true, writes: TaskWrites::default() });
         }
-        let updated = apply(&self.plan, &mut self.live, start, batch, None)?;
-        self.live.updated = Some(updated);
-        self.pending.clear();
-        self.put_checkpoint(Source::Input).await
+        Ok(apply(&self.plan, &mut self.live, start, batch, None)?)
     }
 }

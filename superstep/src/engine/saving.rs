@@ -19,7 +19,7 @@ use crate::state::State;
 impl<S: State> Run<S> {
     pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
         let step = self.step;
-        let ids = &self.shared.ids;
+        let ids = self.shared.ids();
         *self.checkpoint.get_or_insert_with(|| ids.next(step))
     }
 
@@ -52,7 +52,7 @@ impl<S: State> Run<S> {
         match &self.saver {
             None => self.checkpoint = None,
             Some(saver) => {
-                self.checkpoint = Some(self.shared.ids.next(self.step));
+                self.checkpoint = Some(self.shared.ids().next(self.step));
                 if saver.durability != Durability::Exit {
                     self.save_checkpoint(self.step).await?;
                 }
@@ -64,7 +64,7 @@ impl<S: State> Run<S> {
 
     /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
-        self.checkpoint = Some(self.shared.ids.next(self.step));
+        self.checkpoint = Some(self.shared.ids().next(self.step));
         let Some(record) = self.checkpoint_record(self.step)? else { return Ok(None) };
         let Some(saver) = &self.saver else { return Ok(None) };
         Ok(saver.put_now(record, cx)?)

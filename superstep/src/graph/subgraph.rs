@@ -120,7 +120,7 @@ impl<S: State> CompiledStateGraph<S> {
                     thread,
                     namespace,
                     task.run.durability,
-                    task.run.ids.clone(),
+                    task.run.ids().clone(),
                     texts,
                 ))
             }
