@@ -12,7 +12,7 @@ use super::run::{Run, RunInput};
 use super::save::Loaded;
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, ListQuery, Source};
+use crate::checkpoint::{ListQuery, Source};
 use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
@@ -283,7 +283,7 @@ impl<S: State> Run<S> {
 
     /// New input: what was left to do is dropped, and the run starts over from the start node.
     pub(super) async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
-        if self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit) {
+        if self.saves_at_exit() {
             self.input = Some(start.clone());
         }
         let is_fresh = self.live.max_version == 0;

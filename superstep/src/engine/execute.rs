@@ -1,4 +1,4 @@
-//! Runs the tasks of a step: the only place where user code runs.
+//! Runs the tasks of a step.
 //!
 //! A step with one plain task is polled in place. With several, each is polled once in task
 //! order, and only those still pending are spawned: most tasks end there, their events come in

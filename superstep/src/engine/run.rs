@@ -462,7 +462,7 @@ impl<S: State> Run<S> {
         })
     }
 
-    fn saves_at_exit(&self) -> bool {
+    pub(super) fn saves_at_exit(&self) -> bool {
         self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit)
     }
 

@@ -391,7 +391,11 @@ impl<S: State> Saver<S> {
         let mut going = lock(&self.queue.going);
         if let Some(before) = going.as_mut() {
             match Pin::new(before).poll(cx) {
-                Poll::Ready(ended) => *going = self.queue.note(joined(ended)).map(|()| None)?,
+                Poll::Ready(ended) => {
+                    // It gives its result once: the end of the run must not ask for it again.
+                    *going = None;
+                    self.queue.note(joined(ended))?;
+                }
                 Poll::Pending => return Ok(Some(Box::new(record))),
             }
         }

@@ -129,8 +129,7 @@ impl<S: State> Run<S> {
 
     /// With durability `exit`: the last checkpoint, and what was written after it.
     pub(super) async fn save_exit(&mut self, paused_or_failed: bool) -> Result<(), Error> {
-        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
-        if !exit || !(!self.config.nested || paused_or_failed || self.config.own_history) {
+        if !self.saves_at_exit() || !(!self.config.nested || paused_or_failed || self.config.own_history) {
             return Ok(());
         }
         if self.is_torn {
@@ -200,7 +199,7 @@ impl<S: State> Run<S> {
         let path = self.path_name(ix);
         let mut writes = std::mem::take(&mut self.tasks[ix].writes);
         let ended = writes.is_finished() && writes.error().is_none();
-        let exit = self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
+        let exit = self.saves_at_exit();
         // The checkpoint of a step with one task follows at once: both are saved together.
         let alone = self.tasks.len() == 1 && ended && !exit;
         let result = match &self.saver {

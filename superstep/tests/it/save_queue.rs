@@ -186,3 +186,46 @@ async fn a_reducer_that_refuses_at_exit_leaves_the_input_to_try_again() {
     let out = app.invoke(GoOn).thread("t").durability(Durability::Exit).await.unwrap();
     assert_eq!(out.state.messages.iter().map(Message::text).collect::<Vec<_>>(), ["hi", "done"]);
 }
+
+/// Says when it has failed to save the first step.
+#[derive(Clone, Default)]
+struct FailsBeside(Arc<AtomicBool>);
+
+#[async_trait]
+impl Hook for FailsBeside {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        if !matches!(call, Call::Put(tasks) if !tasks.is_empty()) {
+            return serving.await;
+        }
+        tokio::task::yield_now().await;
+        self.0.store(true, Ordering::SeqCst);
+        Err(CheckpointError::backend("the disk is full"))
+    }
+}
+
+/// A save that had failed by the time of the next one was asked for its result once more at the end of the run, and
+/// the run panicked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_that_failed_beside_a_step_is_one_error() {
+    for round in 0..300 {
+        let hook = FailsBeside::default();
+        let failed = hook.0.clone();
+        let node = move |_: Notes| {
+            // Works until the save of the step before has failed.
+            while !failed.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            (0..round * 100).for_each(|_| std::hint::spin_loop());
+            async { Notes::update().total(1) }
+        };
+        let app = StateGraph::new()
+            .add_node("n", node)
+            .add_edge(START, "n")
+            .checkpointer(Hooked::new(hook))
+            .compile()
+            .unwrap();
+        // Driven by this thread, so that the workers are free to save beside it.
+        let error = app.invoke(Notes::update().log(["in"])).thread("t").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Checkpoint, "{error}");
+    }
+}
