@@ -73,8 +73,9 @@ pub use channel::{
     NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
 pub use checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
-    Name, SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, FieldRecord, FieldValue, Lease,
+    ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, Source, Swept, TaskRecord,
+    WriteRecord,
 };
 pub use context::{Context, RunControl};
 #[cfg(feature = "png")]
