@@ -12,6 +12,10 @@ mod memory;
 mod name;
 mod prune;
 mod record;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod rows;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -31,6 +35,8 @@ pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteSaver;
 
 /// Where checkpoints are kept.
 ///

@@ -64,6 +64,7 @@ mod node;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;
+mod seal;
 mod snapshot;
 mod state;
 mod store;
@@ -75,6 +76,8 @@ pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
     NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
+#[cfg(feature = "sqlite")]
+pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, FieldRecord, FieldValue, Lease,
     ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, Source, Swept, TaskRecord,
@@ -104,6 +107,7 @@ pub use node::{
 pub use plan::{END, START};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
+pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
     AddMessages, AgentState, AgentStateUpdate, Append, Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate,

@@ -62,7 +62,17 @@ impl Prune {
         parents: &BTreeMap<String, CheckpointId>,
         root: &HashSet<CheckpointId>,
     ) -> bool {
-        let under_kept = parents.get("").is_some_and(|under| root.contains(under));
+        Self::keeps_under(namespace, is_latest, parents.get("").copied(), root)
+    }
+
+    /// The same, by the root's checkpoint that it ran under.
+    pub(crate) fn keeps_under(
+        namespace: &str,
+        is_latest: bool,
+        under: Option<CheckpointId>,
+        root: &HashSet<CheckpointId>,
+    ) -> bool {
+        let under_kept = under.is_some_and(|under| root.contains(&under));
         under_kept || (is_latest && has_own_history(namespace))
     }
 }

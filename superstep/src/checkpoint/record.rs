@@ -109,7 +109,7 @@ pub struct FieldRecord {
 /// use superstep::FieldValue;
 /// assert!(matches!(FieldValue::Absent, FieldValue::Absent));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldValue {
     /// The whole value.
     Whole(Blob),

@@ -306,7 +306,11 @@ impl<S: State> Run<S> {
     }
 
     /// New input: what was left to do is dropped, and the run starts over from the start node.
-    pub(super) async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+    pub(super) async fn take_input(&mut self, mut start: Start<S>) -> Result<(), Error> {
+        if let (Start::Writes { puts, .. }, true) = (&mut start, self.saver.is_some()) {
+            // What is saved as input is, byte for byte, what will be merged.
+            puts.iter_mut().for_each(|put| S::prepare(&self.plan.schema, &mut put.write));
+        }
         if self.saves_at_exit() {
             self.input = Some(start.clone());
         }

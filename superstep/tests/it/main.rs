@@ -28,6 +28,8 @@ mod save_queue;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_saver;
 mod store;
 mod streams;
 mod subgraph_threads;
