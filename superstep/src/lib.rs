@@ -37,6 +37,8 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
+//! | `postgres` | checkpoints, store and cache in PostgreSQL |
+//! | `postgres-tls` | encrypted connections to PostgreSQL |
 //! | `sqlite` | checkpoints, store and cache in a SQLite file |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
@@ -50,7 +52,7 @@ mod cache;
 mod channel;
 mod checkpoint;
 mod context;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;
 mod draw;
 mod engine;
@@ -84,8 +86,14 @@ pub use checkpoint::{
     WriteRecord,
 };
 pub use context::{Context, RunControl};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use database::DatabaseError;
+#[cfg(feature = "postgres-tls")]
+pub use database::PostgresTls;
 #[cfg(feature = "sqlite")]
-pub use database::{DatabaseError, SqliteDatabase};
+pub use database::SqliteDatabase;
+#[cfg(feature = "postgres")]
+pub use database::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};

@@ -36,6 +36,7 @@ mod subgraph_threads;
 mod subgraphs;
 mod support;
 mod threads;
+mod tidy;
 mod time_travel;
 mod timeouts;
 mod typed_equals_dynamic;
