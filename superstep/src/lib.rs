@@ -39,6 +39,7 @@
 //! | `schema` | JSON schema of states and inputs |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
+//! | `conformance` | suites that checkpointers must pass, for those who write one |
 
 // In the order of the data path.
 #[doc(hidden)]
@@ -48,6 +49,8 @@ mod blocking;
 mod cache;
 mod channel;
 mod checkpoint;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
 mod draw;
 mod engine;
