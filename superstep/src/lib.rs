@@ -42,6 +42,7 @@
 //! | `sqlite` | checkpoints, store and cache in a SQLite file |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
+//! | `conformance` | suites that checkpointers must pass, for those who write one |
 
 // In the order of the data path.
 #[doc(hidden)]
@@ -51,6 +52,8 @@ mod blocking;
 mod cache;
 mod channel;
 mod checkpoint;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;

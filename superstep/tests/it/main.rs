@@ -3,6 +3,8 @@
 mod bad_input;
 mod cache;
 mod channels;
+#[cfg(feature = "conformance")]
+mod checkpointer_suite;
 mod compile_errors;
 mod context;
 mod derive;
