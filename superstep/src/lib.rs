@@ -39,6 +39,8 @@
 //! | `schema` | JSON schema of states and inputs |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
+//! | `compression` | `Seal::compress`: smaller values on disk |
+//! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
 // In the order of the data path.
 #[doc(hidden)]
@@ -53,6 +55,9 @@ mod draw;
 mod engine;
 mod error;
 mod func;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph;
 mod graph_output;
 mod id;
@@ -61,6 +66,8 @@ mod node;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;
+#[cfg_attr(not(feature = "fuzzing"), expect(dead_code, reason = "it is for what keeps values on disk"))]
+mod seal;
 mod snapshot;
 mod state;
 mod store;
@@ -98,6 +105,11 @@ pub use node::{
 pub use plan::{END, START};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
+#[cfg(feature = "compression")]
+pub use seal::Compression;
+#[cfg(feature = "encryption")]
+pub use seal::{Key, KeyError, Keys};
+pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
     AddMessages, AgentState, AgentStateUpdate, Append, Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate,

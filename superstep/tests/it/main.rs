@@ -25,6 +25,8 @@ mod reducer_panics;
 mod retry;
 mod run_options;
 mod save_queue;
+#[cfg(feature = "fuzzing")]
+mod seal;
 mod spans;
 mod store;
 mod streams;
