@@ -15,6 +15,8 @@ mod edges;
 mod faulty;
 mod forms;
 mod functions;
+#[cfg(feature = "fuzzing")]
+mod fuzz_corpus;
 mod graph_settings;
 mod messages;
 mod parallel_saves;
