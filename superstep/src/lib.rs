@@ -154,3 +154,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
+
+#[cfg(all(doctest, feature = "compression", feature = "encryption"))]
+#[doc = include_str!("../../docs/encryption.md")]
+struct Encryption;
