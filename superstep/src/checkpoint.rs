@@ -7,9 +7,15 @@
 
 mod blob;
 mod codec;
+mod lease;
 mod memory;
 mod name;
+mod prune;
 mod record;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod rows;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,20 +26,27 @@ use crate::id::CheckpointId;
 
 pub use blob::Blob;
 pub(crate) use codec::{Codec, with_scratch};
+pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
 pub use name::{Name, Shape};
+pub use prune::{Prune, Swept};
 pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteSaver;
 
 /// Where checkpoints are kept.
 ///
 /// Implementations must give back exactly what they were given, and keep these rules:
-/// a checkpoint inherits the fields it does not hold from its `base`; the task records that come with
-/// it are added to the pending writes of the base, together with it or not at all; of a task's ordinary
-/// writes the first ones saved stay, while its error, questions and answers are replaced.
+/// - a checkpoint inherits the fields it does not hold from its `base`;
+/// - the task records that come with it are added to the pending writes of the base, together with it or not at all;
+/// - of a task's ordinary writes the first ones saved stay, while its error, questions and answers are replaced;
+/// - whoever writes holds a [`Lease`]: with an epoch that is not the thread's current one, or a checkpoint whose
+///   `head` is not the latest of its namespace, nothing is written and the answer is [`CheckpointError::Fenced`];
+/// - saving the same checkpoint again, as after a lost answer, changes nothing.
 ///
 /// ```
 /// use superstep::{Checkpointer, MemorySaver};
@@ -41,16 +54,27 @@ pub use record::{
 /// # async fn main() -> Result<(), superstep::CheckpointError> {
 /// let saver = MemorySaver::new();
 /// assert!(saver.get("no such thread", "", None).await?.is_none());
+/// let (first, second) = (saver.claim("t", "", None).await?, saver.claim("t", "", None).await?);
+/// assert!(first.epoch < second.epoch, "who claims later fences who claimed before");
 /// # Ok(())
 /// # }
 /// ```
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
-    /// Adds a checkpoint to a thread's namespace: at once, or [`later`](Saving::later).
-    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving;
+    /// Takes over a thread: what others who claimed it before write from now on is refused. Gives the checkpoint
+    /// to go on from: this one, or the latest.
+    async fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError>;
+
+    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later).
+    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
-    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
+    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
 
     /// A checkpoint with all its fields and pending writes: this one, or the latest.
     async fn get(
@@ -68,11 +92,26 @@ pub trait Checkpointer: Send + Sync + 'static {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError>;
 
-    /// The namespaces of a thread: the root's is empty, subgraphs have their own.
+    /// The namespaces of a thread, sorted: the root's is empty, subgraphs have their own.
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError>;
 
-    /// Forgets a thread with all its namespaces.
+    /// At most `limit` of the threads that have checkpoints, sorted by name, beginning after a name.
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError>;
+
+    /// Forgets a thread with all its namespaces; whoever writes to it is fenced.
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError>;
+
+    /// Copies a thread with all its namespaces to a name that no thread has.
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError>;
+
+    /// Forgets old checkpoints of a thread, and says how many; those that stay keep all their values.
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError>;
+
+    /// Forgets the checkpoints that a run made, in all threads, and says how many.
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError>;
+
+    /// Forgets threads whose time has come, and whatever belongs to no thread.
+    async fn sweep(&self) -> Result<Swept, CheckpointError>;
 }
 
 /// A save that is done, or on its way. The next save of the thread begins when it has ended.
@@ -129,11 +168,19 @@ impl std::fmt::Debug for Saving {
 
 #[async_trait]
 impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
-    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving {
-        (**self).put(thread, namespace, checkpoint)
+    async fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError> {
+        (**self).claim(thread, namespace, checkpoint).await
     }
-    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        (**self).put_writes(thread, namespace, checkpoint, task)
+    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+        (**self).put(lease, checkpoint)
+    }
+    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        (**self).put_writes(lease, checkpoint, task)
     }
     async fn get(
         &self,
@@ -154,8 +201,23 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
         (**self).namespaces(thread).await
     }
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
+        (**self).threads(after, limit).await
+    }
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         (**self).delete_thread(thread).await
+    }
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        (**self).copy_thread(from, to).await
+    }
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        (**self).prune(thread, prune).await
+    }
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        (**self).delete_run(run).await
+    }
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        (**self).sweep().await
     }
 }
 
@@ -201,6 +263,14 @@ pub enum CheckpointError {
         /// Why.
         why: String,
     },
+    /// Someone else took over the thread, or it was deleted: nothing was written.
+    #[error("thread `{thread}` {why}; nothing was written. Load the thread again, or resume it, to go on")]
+    Fenced {
+        /// The thread.
+        thread: String,
+        /// What happened to it.
+        why: String,
+    },
     /// A checkpoint was written by a newer release.
     #[error(
         "thread `{thread}`, checkpoint {checkpoint} has format {found}, this release reads up to {known}; update superstep"
@@ -222,4 +292,35 @@ impl CheckpointError {
     pub fn backend(error: impl Into<crate::BoxError>) -> Self {
         Self::Backend(error.into())
     }
+
+    /// A write by someone who holds the thread no more.
+    pub fn fenced(thread: impl Into<String>, held: Epoch, current: Option<Epoch>) -> Self {
+        let why = match current {
+            Some(current) => format!("was taken over by another run or update (epoch {current}, this one has {held})"),
+            None => format!("is not there any more, or was never claimed (this run has epoch {held})"),
+        };
+        Self::Fenced { thread: thread.into(), why }
+    }
+
+    /// A checkpoint that does not go on from the latest one.
+    pub fn overtaken(
+        thread: impl Into<String>,
+        namespace: &str,
+        expected: Option<CheckpointId>,
+        latest: Option<CheckpointId>,
+    ) -> Self {
+        let shown = |id: Option<CheckpointId>| id.map_or_else(|| "none".to_owned(), |id| id.to_string());
+        let (expected, latest) = (shown(expected), shown(latest));
+        let why = format!("moved on in namespace `{namespace}`: its latest checkpoint is {latest}, not {expected}");
+        Self::Fenced { thread: thread.into(), why }
+    }
+}
+
+/// A thread's name is any text that every database can keep.
+pub(crate) fn check_name(thread: &str) -> Result<(), CheckpointError> {
+    if thread.contains('\0') {
+        let shown = thread.escape_debug();
+        return Err(CheckpointError::backend(format!("thread `{shown}` holds a NUL character; remove it")));
+    }
+    Ok(())
 }

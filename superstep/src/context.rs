@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Checkpointer, Durability};
+use crate::checkpoint::{Checkpointer, Durability, Epoch};
 use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId, interrupt_id};
@@ -43,7 +43,9 @@ pub struct Context {
 /// What all tasks of a run share, its subgraphs included.
 pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
-    pub(crate) run_id: Arc<str>,
+    pub(crate) run_id: Option<Arc<str>>,
+    /// The claim of the thread, for the graphs inside too.
+    pub(crate) epoch: OnceLock<Epoch>,
     /// Makes the ids of checkpoints, for the graphs inside too.
     pub(crate) ids: OnceLock<Arc<IdSource>>,
     pub(crate) contexts: Vec<AnyContext>,
@@ -337,7 +339,7 @@ impl Context {
 
     /// Names the run, if the caller gave it a name; empty otherwise.
     pub fn run_id(&self) -> &str {
-        &self.task.run.run_id
+        self.task.run.run_id.as_deref().unwrap_or_default()
     }
 
     /// Names the task: the same work has the same id in every attempt and after a restart.

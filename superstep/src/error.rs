@@ -322,6 +322,8 @@ pub enum ErrorKind {
     Drained,
     /// Something could not be saved or read back.
     Checkpoint,
+    /// Another run or update took over the thread: this one may write no more.
+    Fenced,
     /// A store or cache failed.
     Store,
 }
@@ -393,6 +395,11 @@ impl Error {
         self.kind() == ErrorKind::Cancelled
     }
 
+    /// Whether another run or update took over the thread.
+    pub fn is_fenced(&self) -> bool {
+        self.kind() == ErrorKind::Fenced
+    }
+
     /// Whether the run stopped because it was asked to, at a checkpoint it can go on from.
     pub fn is_drained(&self) -> bool {
         self.kind() == ErrorKind::Drained
@@ -462,7 +469,11 @@ impl From<InvalidUpdate> for Error {
 
 impl From<crate::checkpoint::CheckpointError> for Error {
     fn from(error: crate::checkpoint::CheckpointError) -> Self {
-        Error::new(ErrorKind::Checkpoint, "a checkpoint could not be saved or read").caused_by(error)
+        let kind = match error {
+            crate::checkpoint::CheckpointError::Fenced { .. } => ErrorKind::Fenced,
+            _ => ErrorKind::Checkpoint,
+        };
+        Error::new(kind, "a checkpoint could not be saved or read").caused_by(error)
     }
 }
 

@@ -73,6 +73,16 @@ impl IdSource {
 }
 
 impl CheckpointId {
+    /// The id from its number, as a checkpointer keeps it.
+    pub fn from_u128(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// The id as a number; numbers of later checkpoints are greater.
+    pub fn as_u128(self) -> u128 {
+        self.0
+    }
+
     fn ticks(self) -> u64 {
         (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64
     }

@@ -413,7 +413,8 @@ impl Options {
         }
         Ok(Arc::new(RunShared {
             thread: self.thread.clone(),
-            run_id: self.run_id.take().map_or_else(|| "".into(), Into::into),
+            run_id: self.run_id.take().map(Into::into),
+            epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),
             store: graph.store.clone(),

@@ -37,6 +37,7 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
+//! | `sqlite` | checkpoints, store and cache in a SQLite file |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 //! | `compression` | `Seal::compress`: smaller values on disk |
@@ -51,6 +52,8 @@ mod cache;
 mod channel;
 mod checkpoint;
 mod context;
+#[cfg(feature = "sqlite")]
+mod database;
 mod draw;
 mod engine;
 mod error;
@@ -66,7 +69,10 @@ mod node;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;
-#[cfg_attr(not(feature = "fuzzing"), expect(dead_code, reason = "it is for what keeps values on disk"))]
+#[cfg_attr(
+    not(any(feature = "fuzzing", feature = "sqlite")),
+    expect(dead_code, reason = "it is for what keeps values on disk")
+)]
 mod seal;
 mod snapshot;
 mod state;
@@ -79,11 +85,16 @@ pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
     NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
+#[cfg(feature = "sqlite")]
+pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
-    Name, SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, FieldRecord, FieldValue, Lease,
+    ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, Source, Swept, TaskRecord,
+    WriteRecord,
 };
 pub use context::{Context, RunControl};
+#[cfg(feature = "sqlite")]
+pub use database::{DatabaseError, SqliteDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};

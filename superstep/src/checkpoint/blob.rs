@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The bytes of an encoded value. Clones share them; a few bytes are kept in place, without memory of their own.
 ///
@@ -72,6 +73,36 @@ impl From<Blob> for Bytes {
             Held::Small { .. } => Bytes::copy_from_slice(&blob),
             Held::Shared(bytes) => bytes,
         }
+    }
+}
+
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(BlobVisitor)
+    }
+}
+
+struct BlobVisitor;
+
+impl de::Visitor<'_> for BlobVisitor {
+    type Value = Blob;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes")
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Blob, E> {
+        Ok(bytes.into())
+    }
+
+    fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Blob, E> {
+        Ok(bytes.into())
     }
 }
 

@@ -4,16 +4,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::checkpoint::Blob;
 use async_trait::async_trait;
 use smallvec::SmallVec;
+use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, FieldValue, ListQuery, Name, SavedCheckpoint, SavedField, Saving,
-    TaskRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, FieldValue, Lease, ListQuery, Name, Prune,
+    SavedCheckpoint, SavedField, Saving, Swept, TaskRecord, check_name,
 };
 use crate::id::{ByTask, CheckpointId};
 
@@ -36,14 +38,23 @@ use crate::id::{ByTask, CheckpointId};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemorySaver {
-    shards: Arc<[Mutex<Threads>; 16]>,
+    shards: Arc<[Mutex<Shard>; 16]>,
+    ttl: Option<Duration>,
 }
 
-type Threads = HashMap<Box<str>, Thread, Seeded>;
+#[derive(Debug, Default)]
+struct Shard {
+    threads: HashMap<Box<str>, Thread, Seeded>,
+    /// The last epoch that was given out: also a thread that was deleted and made again has no epoch twice.
+    epoch: u64,
+}
 
 /// The root graph's checkpoints, and those of subgraphs by their namespace.
 #[derive(Debug, Default)]
 struct Thread {
+    epoch: u64,
+    /// When it was claimed or written last, if threads expire.
+    used_at: Option<Instant>,
     root: Namespace,
     inner: BTreeMap<Box<str>, Namespace>,
 }
@@ -55,6 +66,20 @@ impl Thread {
 
     fn get_mut(&mut self, namespace: &str) -> &mut Namespace {
         if namespace.is_empty() { &mut self.root } else { self.inner.entry(namespace.into()).or_default() }
+    }
+
+    fn spaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
+        let inner = self.inner.iter().map(|(name, space)| (&**name, space));
+        std::iter::once(("", &self.root)).chain(inner).filter(|(_, space)| !space.checkpoints.is_empty())
+    }
+
+    /// Forgets what is not to be kept, and says how much that was.
+    fn retain(&mut self, keep: impl Fn(&str, &Entry, bool) -> bool) -> usize {
+        let root = self.root.retain(|entry, latest| keep("", entry, latest));
+        let inner = self.inner.iter_mut().map(|(name, space)| space.retain(|entry, latest| keep(name, entry, latest)));
+        let forgotten = root + inner.sum::<usize>();
+        self.inner.retain(|_, space| !space.checkpoints.is_empty());
+        forgotten
     }
 }
 
@@ -90,7 +115,7 @@ impl Hasher for SeededHasher {
 }
 
 /// The checkpoints in the order of their ids, which is mostly the order in which they come.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Namespace {
     checkpoints: Vec<Entry>,
 }
@@ -98,7 +123,7 @@ struct Namespace {
 /// The fields that have a value; few states have many.
 type Fields = SmallVec<[(Name, Kept); 1]>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     record: CheckpointRecord,
     fields: Fields,
@@ -134,26 +159,59 @@ impl MemorySaver {
         Self::default()
     }
 
-    /// Works on a thread, which is made if it is not there.
-    fn change<T>(&self, thread: &str, f: impl FnOnce(&mut Thread) -> T) -> T {
-        self.with(thread, |threads| {
-            if let Some(known) = threads.get_mut(thread) {
-                return f(known);
+    /// Forgets threads that were not written to for so long.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let saver = superstep::MemorySaver::new().ttl(Duration::from_secs(3600));
+    /// # let _ = saver;
+    /// ```
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Works on a thread for someone who claimed it.
+    fn write(
+        &self,
+        lease: Lease<'_>,
+        f: impl FnOnce(&mut Namespace) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
+        self.with(lease.thread, |shard| {
+            let known = shard.threads.get_mut(lease.thread);
+            match known {
+                Some(thread) if thread.epoch == lease.epoch.as_u64() => {
+                    thread.used_at = self.ttl.map(|_| Instant::now());
+                    f(thread.get_mut(lease.namespace))
+                }
+                other => {
+                    let current = other.map(|thread| Epoch::from_u64(thread.epoch));
+                    Err(CheckpointError::fenced(lease.thread, lease.epoch, current))
+                }
             }
-            let mut new = Thread::default();
-            let result = f(&mut new);
-            threads.insert(thread.into(), new);
-            result
         })
     }
 
-    fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Threads) -> T) -> T {
+    fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Shard) -> T) -> T {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
         f(&mut self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn read<T>(&self, thread: &str, namespace: &str, f: impl FnOnce(&Namespace) -> T) -> Option<T> {
-        self.with(thread, |threads| threads.get(thread)?.get(namespace).map(f))
+    fn each_shard(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn read<T>(&self, thread: &str, f: impl FnOnce(&Thread) -> T) -> Option<T> {
+        self.with(thread, |shard| shard.threads.get(thread).filter(|thread| !self.is_expired(thread)).map(f))
+    }
+
+    fn is_expired(&self, thread: &Thread) -> bool {
+        self.ttl.zip(thread.used_at).is_some_and(|(ttl, used_at)| used_at.elapsed() >= ttl)
+    }
+
+    /// Changes a thread that is there.
+    fn change<T: Default>(&self, thread: &str, f: impl FnOnce(&mut Thread) -> T) -> T {
+        self.with(thread, |shard| shard.threads.get_mut(thread).map(f)).unwrap_or_default()
     }
 }
 
@@ -171,7 +229,35 @@ impl Namespace {
         self.place(id).ok().map(|place| &self.checkpoints[place])
     }
 
-    fn put(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
+    fn head(&self) -> Option<CheckpointId> {
+        self.checkpoints.last().map(|latest| latest.record.id)
+    }
+
+    fn find(&self, checkpoint: Option<CheckpointId>) -> Option<SavedCheckpoint> {
+        match checkpoint {
+            Some(id) => self.get(id).map(Entry::saved),
+            None => self.checkpoints.last().map(Entry::saved),
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Entry, bool) -> bool) -> usize {
+        let (before, head) = (self.checkpoints.len(), self.head());
+        self.checkpoints.retain(|entry| keep(entry, Some(entry.record.id) == head));
+        before - self.checkpoints.len()
+    }
+
+    fn put(&mut self, lease: Lease<'_>, record: CheckpointRecord) -> Result<(), CheckpointError> {
+        let head = self.head();
+        if head == Some(record.id) {
+            return Ok(());
+        }
+        if head == record.head && head < Some(record.id) {
+            return self.add(record);
+        }
+        Err(CheckpointError::overtaken(lease.thread, lease.namespace, record.head, head))
+    }
+
+    fn add(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
         let base = record.base.and_then(|base| self.get(base));
         if base.is_none() && record.base.is_some() {
             return Err(CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id)));
@@ -199,17 +285,11 @@ impl Namespace {
         if let Some(base) = record.base {
             self.put_all_writes(base, writes)?;
         }
-        let entry = Entry { fields, writes: ByTask::default(), record };
-        match self.place(entry.record.id) {
-            Ok(place) => self.checkpoints[place] = entry,
-            Err(place) => {
-                if self.checkpoints.is_empty() {
-                    // Few threads stop after four.
-                    self.checkpoints.reserve_exact(8);
-                }
-                self.checkpoints.insert(place, entry);
-            }
+        if self.checkpoints.is_empty() {
+            // Few threads stop after four.
+            self.checkpoints.reserve_exact(8);
         }
+        self.checkpoints.push(Entry { fields, writes: ByTask::default(), record });
         Ok(())
     }
 
@@ -262,12 +342,37 @@ impl Kept {
 
 #[async_trait]
 impl Checkpointer for MemorySaver {
-    fn put(&self, thread: &str, namespace: &str, checkpoint: CheckpointRecord) -> Saving {
-        Saving::done(self.change(thread, |known| known.get_mut(namespace).put(checkpoint)))
+    async fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError> {
+        check_name(thread)?;
+        self.with(thread, |shard| {
+            shard.epoch += 1;
+            let epoch = Epoch::from_u64(shard.epoch);
+            let used_at = self.ttl.map(|_| Instant::now());
+            let Some(known) = shard.threads.get_mut(thread) else {
+                let new = Thread { epoch: shard.epoch, used_at, ..Thread::default() };
+                shard.threads.insert(thread.into(), new);
+                return Ok(Claim::new(epoch, None, None));
+            };
+            if self.is_expired(known) {
+                *known = Thread::default();
+            }
+            (known.epoch, known.used_at) = (shard.epoch, used_at);
+            let space = known.get(namespace);
+            Ok(Claim::new(epoch, space.and_then(Namespace::head), space.and_then(|space| space.find(checkpoint))))
+        })
     }
 
-    fn put_writes(&self, thread: &str, namespace: &str, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        Saving::done(self.change(thread, |known| known.get_mut(namespace).put_writes(checkpoint, task)))
+    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+        Saving::done(self.write(lease, |space| space.put(lease, checkpoint)))
+    }
+
+    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        Saving::done(self.write(lease, |space| space.put_writes(checkpoint, task)))
     }
 
     async fn get(
@@ -276,11 +381,7 @@ impl Checkpointer for MemorySaver {
         namespace: &str,
         checkpoint: Option<CheckpointId>,
     ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        let find = |ns: &Namespace| match checkpoint {
-            Some(id) => ns.get(id).map(Entry::saved),
-            None => ns.checkpoints.last().map(Entry::saved),
-        };
-        Ok(self.read(thread, namespace, find).flatten())
+        Ok(self.read(thread, |known| known.get(namespace)?.find(checkpoint)).flatten())
     }
 
     async fn list(
@@ -289,23 +390,80 @@ impl Checkpointer for MemorySaver {
         namespace: &str,
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        let find = |ns: &Namespace| {
-            let found = ns.checkpoints.iter().rev().filter(|e| query.matches(&e.record));
+        let find = |space: &Namespace| {
+            let found = space.checkpoints.iter().rev().filter(|e| query.matches(&e.record));
             found.take(query.limit.unwrap_or(usize::MAX)).map(Entry::saved).collect()
         };
-        Ok(self.read(thread, namespace, find).unwrap_or_default())
+        Ok(self.read(thread, |known| known.get(namespace).map(find)).flatten().unwrap_or_default())
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        let names = |t: &Thread| {
-            let root = (!t.root.checkpoints.is_empty()).then(String::new);
-            root.into_iter().chain(t.inner.keys().map(ToString::to_string)).collect()
-        };
-        Ok(self.with(thread, |threads| threads.get(thread).map(names)).unwrap_or_default())
+        let names = |known: &Thread| known.spaces().map(|(name, _)| name.to_owned()).collect();
+        Ok(self.read(thread, names).unwrap_or_default())
+    }
+
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
+        let mut names = Vec::new();
+        for shard in self.each_shard() {
+            let alive = shard.threads.iter().filter(|(_, t)| !self.is_expired(t) && t.spaces().next().is_some());
+            let wanted = alive.filter(|(name, _)| after.is_none_or(|after| &***name > after));
+            names.extend(wanted.map(|(name, _)| name.to_string()));
+        }
+        names.sort_unstable();
+        names.truncate(limit);
+        Ok(names)
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.with(thread, |threads| threads.remove(thread));
+        self.with(thread, |shard| shard.threads.remove(thread));
         Ok(())
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        check_name(to)?;
+        let missing = || CheckpointError::backend(format!("there is no thread `{from}` to copy"));
+        let root_and_inner = |known: &Thread| (known.root.clone(), known.inner.clone(), known.spaces().count());
+        let (root, inner, spaces) = self.read(from, root_and_inner).ok_or_else(missing)?;
+        if spaces == 0 {
+            return Err(missing());
+        }
+        self.with(to, |shard| {
+            if shard.threads.get(to).is_some_and(|known| !self.is_expired(known) && known.spaces().next().is_some()) {
+                return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
+            }
+            shard.epoch += 1;
+            let used_at = self.ttl.map(|_| Instant::now());
+            shard.threads.insert(to.into(), Thread { epoch: shard.epoch, used_at, root, inner });
+            Ok(())
+        })
+    }
+
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        Ok(self.change(thread, |known| {
+            let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.record.id, e.record.created_at)).collect();
+            let kept = prune.kept(&root);
+            known.retain(|namespace, entry, is_latest| match namespace {
+                "" => kept.contains(&entry.record.id),
+                inner => Prune::keeps_inner(inner, is_latest, &entry.record.parents, &kept),
+            })
+        }))
+    }
+
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        let stays = |entry: &Entry| entry.record.run.as_deref() != Some(run);
+        let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
+            shard.threads.values_mut().map(|known| known.retain(|_, entry, _| stays(entry))).sum()
+        };
+        Ok(self.each_shard().map(forget).sum())
+    }
+
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        let mut expired = 0;
+        for mut shard in self.each_shard() {
+            let before = shard.threads.len();
+            shard.threads.retain(|_, known| !self.is_expired(known));
+            expired += before - shard.threads.len();
+        }
+        Ok(Swept { expired, orphans: 0 })
     }
 }

@@ -64,6 +64,10 @@ pub struct CheckpointRecord {
     pub parent: Option<CheckpointId>,
     /// The checkpoint whose fields it takes over where they did not change; the parent, unless it is a copy.
     pub base: Option<CheckpointId>,
+    /// The latest checkpoint of the namespace as its maker knows it; it is refused if another one is the latest.
+    pub head: Option<CheckpointId>,
+    /// The run that made it, if the run was given an id.
+    pub run: Option<Arc<str>>,
     /// What made it.
     pub source: Source,
     /// The number of the step.
@@ -105,7 +109,7 @@ pub struct FieldRecord {
 /// use superstep::FieldValue;
 /// assert!(matches!(FieldValue::Absent, FieldValue::Absent));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldValue {
     /// The whole value.
     Whole(Blob),

@@ -57,26 +57,50 @@ impl<S: State> Run<S> {
         self.config.checkpoint.or_else(|| self.config.ancestors.get(&self.config.namespace).copied())
     }
 
+    /// The checkpoint to start from. The outermost graph of a run claims the thread for all of it.
     async fn find_checkpoint(&mut self) -> Result<Option<Loaded<S>>, Error> {
+        let addressed = self.addressed();
+        let Some(saver) = &mut self.saver else { return Ok(None) };
+        let found = if self.config.nested {
+            saver.epoch = *self.shared.epoch.get().expect("the outermost graph has claimed the thread");
+            self.find_inside(addressed).await?
+        } else {
+            let (head, found) = saver.claim(&self.plan, addressed).await?;
+            let _ = self.shared.epoch.set(saver.epoch);
+            self.head = head;
+            found
+        };
+        match (addressed, &found, &self.saver) {
+            (Some(id), None, Some(saver)) => {
+                Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)))
+            }
+            (Some(id), Some(_), _) => {
+                self.superseded = self.head != Some(id);
+                Ok(found)
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// The same for a graph inside another one.
+    async fn find_inside(&mut self, addressed: Option<CheckpointId>) -> Result<Option<Loaded<S>>, Error> {
         let Some(saver) = &self.saver else { return Ok(None) };
-        if let Some(id) = self.addressed() {
-            let Some(loaded) = saver.load(&self.plan, Some(id)).await? else {
-                return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
-            };
-            let latest = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
-            latest.iter().for_each(|l| saver.ids.met(l.record.id));
-            self.superseded = latest.is_some_and(|l| l.record.id != id);
-            return Ok(Some(loaded));
+        if addressed.is_some() {
+            self.head = saver.head().await?;
+            return Ok(saver.load(&self.plan, addressed).await?);
         }
         if let Some(replay) = &self.config.replay {
             self.config.resuming = None;
             if replay.first_visit(&self.config.namespace) {
+                self.head = saver.head().await?;
                 let query = ListQuery::new().before(replay.before).limit(1);
                 let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
                 return Ok(found.into_iter().next().map(|s| saver.decode(&self.plan, s)).transpose()?);
             }
         }
-        Ok(saver.load(&self.plan, None).await?)
+        let latest = saver.load(&self.plan, None).await?;
+        self.head = latest.as_ref().map(|loaded| loaded.record.id);
+        Ok(latest)
     }
 
     pub(super) async fn begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
@@ -282,7 +306,11 @@ impl<S: State> Run<S> {
     }
 
     /// New input: what was left to do is dropped, and the run starts over from the start node.
-    pub(super) async fn take_input(&mut self, start: Start<S>) -> Result<(), Error> {
+    pub(super) async fn take_input(&mut self, mut start: Start<S>) -> Result<(), Error> {
+        if let (Start::Writes { puts, .. }, true) = (&mut start, self.saver.is_some()) {
+            // What is saved as input is, byte for byte, what will be merged.
+            puts.iter_mut().for_each(|put| S::prepare(&self.plan.schema, &mut put.write));
+        }
         if self.saves_at_exit() {
             self.input = Some(start.clone());
         }

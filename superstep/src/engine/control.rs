@@ -17,14 +17,14 @@ use crate::state::{Put, State, decode as decode_value, encode as encode_value};
 /// A waiting input as it is saved.
 #[derive(Serialize, Deserialize)]
 enum SavedStart {
-    Writes { puts: Vec<(String, Vec<u8>, bool)>, goto: Vec<SavedGoto> },
+    Writes { puts: Vec<(String, Blob, bool)>, goto: Vec<SavedGoto> },
     Value(Value),
 }
 
 #[derive(Serialize, Deserialize)]
 enum SavedGoto {
     Node(String),
-    Send(Vec<u8>),
+    Send(Blob),
 }
 
 /// Numbers in as few bytes as they need, and text with its length in front.
@@ -220,11 +220,11 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
                 }
                 let name = plan.fields()[field].name().to_owned();
                 let bytes = codec.write(&plan.schema, &put.write).map_err(|e| format!("input field `{name}`: {e}"))?;
-                saved.push((name, bytes.to_vec(), put.overwrite));
+                saved.push((name, bytes, put.overwrite));
             }
             let goto = goto.iter().map(|g| match g {
                 Goto::Node(name) => Ok(SavedGoto::Node(name.to_string())),
-                Goto::Send(send) => encode_send(plan, send).map(|b| SavedGoto::Send(b.to_vec())),
+                Goto::Send(send) => encode_send(plan, send).map(|b| SavedGoto::Send(b)),
             });
             SavedStart::Writes { puts: saved, goto: goto.collect::<Result<_, String>>()? }
         }

@@ -40,16 +40,13 @@ pub(crate) async fn revise<S: State>(
     checkpoint: Option<CheckpointId>,
     revision: Revision<S>,
 ) -> Result<CheckpointId, Error> {
-    let loaded = saver.load(&graph.plan, checkpoint).await?;
+    let (head, loaded) = saver.claim(&graph.plan, checkpoint).await?;
     if let (None, Some(id)) = (&loaded, checkpoint) {
         return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
     }
-    let mut reviser = Reviser::new(graph, saver, loaded);
+    let mut reviser = Reviser::new(graph, saver, head, loaded);
     match revision {
-        Revision::AsNodes(updates) => {
-            let addressed = checkpoint.is_some();
-            reviser.as_nodes(updates, addressed).await
-        }
+        Revision::AsNodes(updates) => reviser.as_nodes(updates).await,
         Revision::AsInput(input) => reviser.as_input(input).await,
         Revision::End => reviser.end().await,
         Revision::Copy(updates) => {
@@ -59,11 +56,11 @@ pub(crate) async fn revise<S: State>(
             } else {
                 let base_step = reviser.step;
                 let loaded = saver.load(&graph.plan, Some(id)).await?;
-                let mut reviser = Reviser::new(graph, saver, loaded);
+                let mut reviser = Reviser::new(graph, saver, Some(id), loaded);
                 // The ids of the copy's tasks are those of the step after it.
                 reviser.task_step = base_step + 2;
                 let updates = updates.into_iter().map(|(node, outcome)| (Some(node), outcome)).collect();
-                reviser.as_nodes(grouped(updates), true).await
+                reviser.as_nodes(grouped(updates)).await
             }
         }
     }
@@ -86,6 +83,7 @@ fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
 struct Reviser<'a, S: State> {
     plan: &'a Arc<Plan<S>>,
     saver: &'a mut Saver<S>,
+    head: Option<CheckpointId>,
     record: Option<CheckpointRecord>,
     live: Live<S>,
     pending: Pending<S>,
@@ -95,7 +93,12 @@ struct Reviser<'a, S: State> {
 }
 
 impl<'a, S: State> Reviser<'a, S> {
-    fn new(graph: &'a CompiledStateGraph<S>, saver: &'a mut Saver<S>, loaded: Option<Loaded<S>>) -> Self {
+    fn new(
+        graph: &'a CompiledStateGraph<S>,
+        saver: &'a mut Saver<S>,
+        head: Option<CheckpointId>,
+        loaded: Option<Loaded<S>>,
+    ) -> Self {
         let plan = &graph.plan;
         let (record, live, pending) = match loaded {
             Some(Loaded { record, live, pending }) => (Some(record), live, pending),
@@ -106,7 +109,7 @@ impl<'a, S: State> Reviser<'a, S> {
             }
         };
         let step = record.as_ref().map_or(-1, |r| r.step);
-        Self { plan, saver, record, live, pending, step, task_step: step + 1 }
+        Self { plan, saver, head, record, live, pending, step, task_step: step + 1 }
     }
 
     /// The tasks of the checkpoint, with their ids.
@@ -131,7 +134,8 @@ impl<'a, S: State> Reviser<'a, S> {
     ) -> Result<CheckpointId, Error> {
         let id = self.saver.ids.next(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let header = Header { id, parent, base, source, step, metadata: Arc::new(BTreeMap::new()), parents, writes };
+        let (head, metadata) = (self.head, Arc::new(BTreeMap::new()));
+        let header = Header { id, parent, base, head, run: None, source, step, metadata, parents, writes };
         let record = self.saver.record(self.plan, &mut self.live, header)?;
         self.saver.put(record).await?;
         Ok(id)
@@ -189,18 +193,12 @@ impl<'a, S: State> Reviser<'a, S> {
         self.save(Source::Fork, self.step + 1, parent, base, Vec::new()).await
     }
 
-    async fn as_nodes(&mut self, updates: NodeUpdates<S>, addressed: bool) -> Result<CheckpointId, Error> {
+    async fn as_nodes(&mut self, updates: NodeUpdates<S>) -> Result<CheckpointId, Error> {
         let mut free: BTreeMap<usize, VecDeque<TaskId>> = BTreeMap::new();
         for task in self.tasks() {
             free.entry(task.node).or_default().extend(task.id);
         }
-        let superseded = match self.base() {
-            Some(base) if addressed => {
-                let latest = (*self.saver.checkpointer).get(&self.saver.thread, &self.saver.namespace, None).await?;
-                latest.is_some_and(|l| l.record.id != base)
-            }
-            _ => false,
-        };
+        let superseded = self.base().is_some() && self.base() != self.head;
         let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
         let mut results = Vec::new();
         for (ix, (node, outcome)) in updates.into_iter().enumerate() {

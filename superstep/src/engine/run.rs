@@ -78,6 +78,8 @@ pub(crate) struct Run<S: State> {
     pub(super) checkpoint: Option<CheckpointId>,
     /// The last one that was saved.
     pub(super) saved: Option<CheckpointId>,
+    /// The latest one of the namespace.
+    pub(super) head: Option<CheckpointId>,
     pub(super) previous: Option<CheckpointId>,
     pub(super) source: Option<Source>,
     pub(super) tasks: Vec<Task<S>>,
@@ -124,6 +126,7 @@ impl<S: State> Run<S> {
             stop: 0,
             checkpoint: None,
             saved: None,
+            head: None,
             previous: None,
             source: None,
             tasks: Vec::new(),

@@ -16,8 +16,8 @@ use super::control;
 use super::live::{Live, MOST_STEPS};
 use super::writes::TaskWrites;
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, FORMAT, FieldRecord, FieldValue, Labels,
-    SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, FieldRecord, FieldValue, Labels,
+    Lease, ListQuery, SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
@@ -42,10 +42,12 @@ enum Entry {
     Absent,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct TailSize {
     tail: usize,
     whole: usize,
+    /// How long the tail may grow before the value is looked at again.
+    most: usize,
 }
 
 impl Journal {
@@ -58,7 +60,7 @@ impl Journal {
 
     fn size_of(&mut self, field: usize) -> &mut TailSize {
         let place = self.tails.iter().position(|(f, _)| *f == field).unwrap_or_else(|| {
-            self.tails.push((field, TailSize::default()));
+            self.tails.push((field, TailSize::of_whole(0)));
             self.tails.len() - 1
         });
         &mut self.tails[place].1
@@ -116,6 +118,8 @@ pub(crate) struct Saver<S: State> {
     pub(crate) durability: Durability,
     /// Makes the ids of checkpoints.
     pub(crate) ids: Arc<IdSource>,
+    /// From the claim of the thread; before it nothing is written.
+    pub(crate) epoch: Epoch,
     queue: Arc<SaveQueue>,
 }
 
@@ -128,6 +132,7 @@ impl<S: State> Clone for Saver<S> {
             namespace: self.namespace.clone(),
             durability: self.durability,
             ids: self.ids.clone(),
+            epoch: self.epoch,
             queue: self.queue.clone(),
         }
     }
@@ -138,6 +143,8 @@ pub(crate) struct Header {
     pub(crate) id: CheckpointId,
     pub(crate) parent: Option<CheckpointId>,
     pub(crate) base: Option<CheckpointId>,
+    pub(crate) head: Option<CheckpointId>,
+    pub(crate) run: Option<Arc<str>>,
     pub(crate) source: Source,
     pub(crate) step: i64,
     pub(crate) metadata: Arc<BTreeMap<String, Value>>,
@@ -202,7 +209,32 @@ impl<S: State> Saver<S> {
     ) -> Self {
         let namespace = namespace.into();
         let scribe = Scribe::new(codec, texts);
-        Self { checkpointer, scribe, thread, namespace, durability, ids, queue: Arc::default() }
+        let epoch = Epoch::from_u64(0);
+        Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, queue: Arc::default() }
+    }
+
+    /// Takes over the thread; gives the latest checkpoint of the namespace, and the one that was asked for.
+    pub(crate) async fn claim(
+        &mut self,
+        plan: &Plan<S>,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<(Option<CheckpointId>, Option<Loaded<S>>), CheckpointError> {
+        let claim = (*self.checkpointer).claim(&self.thread, &self.namespace, checkpoint).await?;
+        self.epoch = claim.epoch;
+        claim.head.iter().for_each(|head| self.ids.met(*head));
+        Ok((claim.head, claim.found.map(|saved| self.decode(plan, saved)).transpose()?))
+    }
+
+    /// The latest checkpoint of the namespace.
+    pub(crate) async fn head(&self) -> Result<Option<CheckpointId>, CheckpointError> {
+        let latest = (*self.checkpointer).list(&self.thread, &self.namespace, &ListQuery::new().limit(1)).await?;
+        let head = latest.first().map(|saved| saved.record.id);
+        head.iter().for_each(|head| self.ids.met(*head));
+        Ok(head)
+    }
+
+    fn lease(&self) -> Lease<'_> {
+        Lease::new(&self.thread, &self.namespace, self.epoch)
     }
 
     pub(crate) async fn load(
@@ -257,10 +289,8 @@ impl<S: State> Saver<S> {
                 })
                 .map_err(refused)?;
             }
-            let size = TailSize {
-                tail: field.tail.iter().map(|b| b.len()).sum(),
-                whole: field.whole.as_ref().map_or(0, |b| b.len()),
-            };
+            let tail = field.tail.iter().map(|b| b.len()).sum();
+            let size = TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail);
             journal.tails.push((place, size));
             restored.push(place);
         }
@@ -315,13 +345,21 @@ impl<S: State> Saver<S> {
             let size = journal.size_of(field);
             let value = match entry {
                 Entry::Absent => FieldValue::Absent,
-                Entry::Whole(bytes) => FieldValue::Whole(bytes),
+                Entry::Whole(bytes) => {
+                    *size = TailSize::of_whole(bytes.len());
+                    FieldValue::Whole(bytes)
+                }
                 Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
-                Entry::Tail(_) | Entry::Dirty => {
+                entry @ (Entry::Tail(_) | Entry::Dirty) => {
                     let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
                     let bytes = bytes.map_err(|e| fail(format!("field `{name}`"), e.to_string()))?;
-                    *size = TailSize { tail: 0, whole: bytes.len() };
-                    FieldValue::Whole(bytes)
+                    match entry {
+                        Entry::Tail(writes) if size.is_all_value(&writes, bytes.len()) => FieldValue::Tail(writes),
+                        _ => {
+                            *size = TailSize::of_whole(bytes.len());
+                            FieldValue::Whole(bytes)
+                        }
+                    }
                 }
             };
             fields.push(FieldRecord { name, value });
@@ -329,12 +367,14 @@ impl<S: State> Saver<S> {
         journal.changed = changed;
         live.journal = Some(journal);
         let control = control::encode(plan, self.scribe.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
-        let Header { id, parent, base, source, step, metadata, parents, writes } = header;
+        let Header { id, parent, base, head, run, source, step, metadata, parents, writes } = header;
         Ok(CheckpointRecord {
             format: FORMAT,
             id,
             parent,
             base,
+            head,
+            run,
             source,
             step,
             created_at: id.created_at(),
@@ -374,8 +414,8 @@ impl<S: State> Saver<S> {
 
     fn start(&self, job: Job) -> Saving {
         match job {
-            Job::Checkpoint(record) => (*self.checkpointer).put(&self.thread, &self.namespace, record),
-            Job::Writes(at, task) => (*self.checkpointer).put_writes(&self.thread, &self.namespace, at, task),
+            Job::Checkpoint(record) => (*self.checkpointer).put(self.lease(), record),
+            Job::Writes(at, task) => (*self.checkpointer).put_writes(self.lease(), at, task),
         }
     }
 
@@ -400,7 +440,7 @@ impl<S: State> Saver<S> {
             }
         }
         self.queue.check()?;
-        let mut saving = (*self.checkpointer).put(&self.thread, &self.namespace, record);
+        let mut saving = (*self.checkpointer).put(self.lease(), record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result)?,
             Poll::Pending => *going = Some(tokio::spawn(saving)),
@@ -416,17 +456,36 @@ impl<S: State> Saver<S> {
 }
 
 impl TailSize {
-    /// Whether more writes may go to the tail: the tail must not outgrow the last whole value by much,
-    /// so that reading costs at most a small multiple of the value, and neither do the whole values
-    /// that are written one after another.
+    fn of_whole(whole: usize) -> Self {
+        Self { whole, tail: 0, most: Self::TIMES * whole.max(Self::SMALL) }
+    }
+
+    fn read_back(whole: usize, tail: usize) -> Self {
+        Self { tail, ..Self::of_whole(whole) }
+    }
+
+    const SMALL: usize = 4096;
+    const TIMES: usize = 3;
+
+    /// Whether more writes go to the tail without a look at the value.
     fn takes(&mut self, writes: &[Blob]) -> bool {
-        const SMALL: usize = 4096;
-        const TIMES: usize = 3;
         let more: usize = writes.iter().map(|b| b.len()).sum();
-        if self.tail + more > TIMES * self.whole.max(SMALL) {
+        let fits = self.tail + more <= self.most;
+        self.tail += if fits { more } else { 0 };
+        fits
+    }
+
+    /// Whether a long tail is worth its bytes: most of what was written is still in the value, which takes so many
+    /// bytes as a whole. Then reading the tail costs little more than reading the value, and a whole value
+    /// would be saved for nothing.
+    fn is_all_value(&mut self, writes: &[Blob], value: usize) -> bool {
+        let more: usize = writes.iter().map(|b| b.len()).sum();
+        let all = self.whole + self.tail + more;
+        if value < all / 2 {
             return false;
         }
         self.tail += more;
+        self.most = 2 * all;
         true
     }
 }
@@ -447,7 +506,12 @@ struct SaveQueue {
     turns: tokio::sync::Mutex<()>,
     in_line: AtomicUsize,
     /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
-    failed: OnceLock<String>,
+    failed: OnceLock<Failed>,
+}
+
+enum Failed {
+    Fenced { thread: String, why: String },
+    Other(String),
 }
 
 type Going = JoinHandle<Result<(), CheckpointError>>;
@@ -488,7 +552,10 @@ impl SaveQueue {
 
     fn note(&self, result: Result<(), CheckpointError>) -> Result<(), CheckpointError> {
         if let Err(error) = &result {
-            self.failed.get_or_init(|| error.to_string());
+            self.failed.get_or_init(|| match error {
+                CheckpointError::Fenced { thread, why } => Failed::Fenced { thread: thread.clone(), why: why.clone() },
+                other => Failed::Other(other.to_string()),
+            });
         }
         result
     }
@@ -496,7 +563,10 @@ impl SaveQueue {
     fn check(&self) -> Result<(), CheckpointError> {
         match self.failed.get() {
             None => Ok(()),
-            Some(why) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
+            Some(Failed::Fenced { thread, why }) => {
+                Err(CheckpointError::Fenced { thread: thread.clone(), why: why.clone() })
+            }
+            Some(Failed::Other(why)) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
         }
     }
 }

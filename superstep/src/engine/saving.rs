@@ -115,6 +115,8 @@ impl<S: State> Run<S> {
             id,
             parent: self.saved,
             base: self.saved,
+            head: self.head,
+            run: self.shared.run_id.clone(),
             source,
             step,
             metadata: self.shared.metadata.clone(),
@@ -124,6 +126,7 @@ impl<S: State> Run<S> {
         let record = saver.record(&self.plan, &mut self.live, header)?;
         self.previous = self.saved;
         self.saved = Some(id);
+        self.head = Some(id);
         Ok(Some(record))
     }
 
@@ -203,7 +206,7 @@ impl<S: State> Run<S> {
         // The checkpoint of a step with one task follows at once: both are saved together.
         let alone = self.tasks.len() == 1 && ended && !exit;
         let result = match &self.saver {
-            Some(saver) if alone && self.saved.is_some() && saver.durability == Durability::Async => {
+            Some(saver) if alone && self.saved.is_some() => {
                 let record = writes.record(&self.plan, &saver.scribe, id, path)?;
                 self.unsaved = Some(record);
                 Ok(())

@@ -30,6 +30,10 @@ mod save_queue;
 #[cfg(feature = "fuzzing")]
 mod seal;
 mod spans;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_saver;
 mod store;
 mod streams;
 mod subgraph_threads;

@@ -405,6 +405,7 @@ impl Hook for ClockAhead {
     fn write(&self, record: &mut CheckpointRecord) {
         record.id = ahead(record.id);
         (record.parent, record.base) = (record.parent.map(ahead), record.base.map(ahead));
+        record.head = record.head.map(ahead);
     }
 }
 

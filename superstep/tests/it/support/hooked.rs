@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, ListQuery, MemorySaver, SavedCheckpoint, Saving,
-    TaskId, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
+    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
 };
 
 /// A call of the checkpointer.
@@ -79,22 +79,30 @@ impl<H: Hook> Hooked<H> {
 
 #[async_trait]
 impl<H: Hook + Clone> Checkpointer for Hooked<H> {
-    fn put(&self, thread: &str, ns: &str, mut checkpoint: CheckpointRecord) -> Saving {
+    async fn claim(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Claim, CheckpointError> {
+        let mut claim = self.serve(Call::Get, self.inner.claim(thread, ns, at)).await?;
+        claim.found.iter_mut().for_each(|saved| self.hook.read(saved));
+        Ok(claim)
+    }
+
+    fn put(&self, lease: Lease<'_>, mut checkpoint: CheckpointRecord) -> Saving {
         self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
-        let (this, thread, ns) = (self.clone(), thread.to_owned(), ns.to_owned());
+        let (this, thread, ns, epoch) =
+            (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         // The call begins when it is served, not before.
         Saving::later(async move {
-            let inner = async { this.inner.put(&thread, &ns, checkpoint).await };
+            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), checkpoint).await };
             this.serve(call, inner).await
         })
     }
 
-    fn put_writes(&self, thread: &str, ns: &str, at: CheckpointId, task: TaskRecord) -> Saving {
+    fn put_writes(&self, lease: Lease<'_>, at: CheckpointId, task: TaskRecord) -> Saving {
         let call = Call::PutWrites { task: task.task, finished: task.is_finished() };
-        let (this, thread, ns) = (self.clone(), thread.to_owned(), ns.to_owned());
+        let (this, thread, ns, epoch) =
+            (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         Saving::later(async move {
-            let inner = async { this.inner.put_writes(&thread, &ns, at, task).await };
+            let inner = async { this.inner.put_writes(Lease::new(&thread, &ns, epoch), at, task).await };
             this.serve(call, inner).await
         })
     }
@@ -120,5 +128,25 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
+        self.inner.threads(after, limit).await
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        self.inner.copy_thread(from, to).await
+    }
+
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        self.inner.prune(thread, prune).await
+    }
+
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        self.inner.delete_run(run).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        self.inner.sweep().await
     }
 }

@@ -1,0 +1,102 @@
+//! Which checkpoints may be forgotten.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use crate::id::CheckpointId;
+
+/// Which checkpoints of a thread stay; the latest always does.
+///
+/// It speaks of the root graph's checkpoints. Those of subgraphs stay with the root's checkpoint that they ran
+/// under; of a subgraph with a history of its own the latest stays too.
+///
+/// ```
+/// use std::time::Duration;
+/// use superstep::{Checkpointer, MemorySaver, Prune};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), superstep::CheckpointError> {
+/// let saver = MemorySaver::new();
+/// assert_eq!(saver.prune("t", &Prune::keep_last(10)).await?, 0);
+/// assert_eq!(saver.prune("t", &Prune::older_than(Duration::from_secs(30 * 86_400))).await?, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prune(Keep);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Last(usize),
+    Since(SystemTime),
+}
+
+impl Prune {
+    /// Keeps so many of the latest.
+    pub fn keep_last(count: usize) -> Self {
+        Self(Keep::Last(count))
+    }
+
+    /// Forgets what was made longer ago.
+    pub fn older_than(age: Duration) -> Self {
+        Self::before(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Forgets what was made before a moment.
+    pub fn before(moment: SystemTime) -> Self {
+        Self(Keep::Since(moment))
+    }
+
+    /// Which of the root's checkpoints stay; they come with the time they were made, oldest first.
+    pub fn kept(&self, root: &[(CheckpointId, SystemTime)]) -> HashSet<CheckpointId> {
+        let by_rule: Box<dyn Iterator<Item = CheckpointId>> = match self.0 {
+            Keep::Last(count) => Box::new(root.iter().rev().take(count).map(|(id, _)| *id)),
+            Keep::Since(moment) => Box::new(root.iter().filter(move |(_, made)| *made >= moment).map(|(id, _)| *id)),
+        };
+        by_rule.chain(root.last().map(|(id, _)| *id)).collect()
+    }
+
+    /// Whether a checkpoint of a subgraph stays, when these of the root do.
+    pub fn keeps_inner(
+        namespace: &str,
+        is_latest: bool,
+        parents: &BTreeMap<String, CheckpointId>,
+        root: &HashSet<CheckpointId>,
+    ) -> bool {
+        Self::keeps_under(namespace, is_latest, parents.get("").copied(), root)
+    }
+
+    /// The same, by the root's checkpoint that it ran under.
+    pub(crate) fn keeps_under(
+        namespace: &str,
+        is_latest: bool,
+        under: Option<CheckpointId>,
+        root: &HashSet<CheckpointId>,
+    ) -> bool {
+        let under_kept = under.is_some_and(|under| root.contains(&under));
+        under_kept || (is_latest && has_own_history(namespace))
+    }
+}
+
+/// The namespace of a subgraph with a history of its own names no task.
+fn has_own_history(namespace: &str) -> bool {
+    !namespace.contains(':')
+}
+
+/// What a sweep found and removed.
+///
+/// ```
+/// # async fn show(saver: superstep::MemorySaver) -> Result<(), superstep::CheckpointError> {
+/// use superstep::Checkpointer;
+/// let swept = saver.sweep().await?;
+/// println!("{} threads had expired, {} records belonged to no thread", swept.expired, swept.orphans);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Swept {
+    /// Threads whose time to live had passed.
+    pub expired: usize,
+    /// Records that belonged to no thread; a sound database has none.
+    pub orphans: usize,
+}

@@ -1,0 +1,49 @@
+//! What databases keep of checkpoints, whatever the database is.
+//!
+//! A checkpoint is a row with its changed fields in a sealed body. Every so many rows one has an *outline* too: for
+//! each field of the state, where its pieces lie, so that reading walks a bounded number of rows. An outline also
+//! gathers long tails from many rows. Outlines are derived: they can be made again from the bodies as long as those
+//! are there, and pruning replaces pieces that go away by outlines that hold them.
+
+mod body;
+mod inputs;
+mod outline;
+mod removal;
+mod shelf;
+
+use std::time::{Duration, SystemTime};
+
+pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
+pub(crate) use inputs::Inputs;
+pub(crate) use outline::Outline;
+pub(crate) use removal::{needed_without, outlines_without};
+pub(crate) use shelf::{Missing, Shelf};
+
+use crate::id::CheckpointId;
+
+/// An id as databases keep it: its bytes sort as ids do.
+pub(crate) type IdBytes = [u8; 16];
+
+/// After so many rows without one, a row gets an outline.
+pub(crate) const OUTLINE_EVERY: i64 = 64;
+
+pub(crate) fn id_bytes(id: CheckpointId) -> IdBytes {
+    id.as_u128().to_be_bytes()
+}
+
+/// The id that a database gave back, if it is one.
+pub(crate) fn id_from(bytes: &[u8]) -> Result<CheckpointId, String> {
+    let bytes: IdBytes = bytes.try_into().map_err(|_| format!("an id has {} bytes, not 16", bytes.len()))?;
+    Ok(CheckpointId::from_u128(u128::from_be_bytes(bytes)))
+}
+
+/// A moment in microseconds, as databases keep it.
+pub(crate) fn micros(moment: SystemTime) -> i64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The moment that so many microseconds stand for.
+pub(crate) fn moment(micros: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs())
+}

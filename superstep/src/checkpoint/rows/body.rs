@@ -1,0 +1,535 @@
+//! Rows as they are written and read: what a record says, sealed together with the columns beside it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::outline::Outline;
+use super::shelf::{Cut, Pending, Row};
+use super::{IdBytes, id_bytes, id_from, micros};
+use crate::checkpoint::{
+    Blob, CheckpointError, CheckpointRecord, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
+};
+use crate::error::TaskError;
+use crate::id::{CheckpointId, TaskId};
+use crate::node::Interrupt;
+use crate::seal::Seal;
+
+/// A checkpoint on its way to the database.
+pub(crate) struct NewRow {
+    pub(crate) id: CheckpointId,
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) base: Option<CheckpointId>,
+    pub(crate) head: Option<CheckpointId>,
+    /// The root graph's checkpoint that it was made under.
+    pub(crate) root: Option<CheckpointId>,
+    pub(crate) source: i64,
+    pub(crate) step: i64,
+    pub(crate) created_at: i64,
+    pub(crate) run: Option<Arc<str>>,
+    pub(crate) shape: IdBytes,
+    /// Whether some of its values are cut from the base.
+    pub(crate) needs_base: bool,
+    /// Left out if it is known to be there.
+    pub(crate) shape_body: Option<Vec<u8>>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) pending: Vec<PendingRow>,
+}
+
+/// What a task wrote, on its way to or from the database.
+pub(crate) struct PendingRow {
+    pub(crate) checkpoint: CheckpointId,
+    pub(crate) task: TaskId,
+    /// The checkpoint whose tails hold values of it.
+    pub(crate) consumed: Option<CheckpointId>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A checkpoint as the database gave it back.
+pub(crate) struct StoredRow {
+    pub(crate) id: Vec<u8>,
+    pub(crate) parent: Option<Vec<u8>>,
+    pub(crate) base: Option<Vec<u8>>,
+    pub(crate) root: Option<Vec<u8>>,
+    pub(crate) source: i64,
+    pub(crate) step: i64,
+    pub(crate) created_at: i64,
+    pub(crate) run: Option<String>,
+    pub(crate) shape: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) outline: Option<Vec<u8>>,
+    pub(crate) needs_base: bool,
+}
+
+/// Seals and opens the rows of one namespace of one thread. Reading builds nothing but data, and whatever does not fit
+/// is an error that names thread, checkpoint and part.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk<'a> {
+    pub(crate) seal: &'a Seal,
+    pub(crate) thread: &'a str,
+    pub(crate) namespace: &'a str,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckpointBody {
+    format: u8,
+    /// Seconds and nanoseconds since 1970.
+    created_at: (u64, u32),
+    metadata: BTreeMap<String, Value>,
+    parents: BTreeMap<String, u128>,
+    control: Blob,
+    fields: Vec<(String, BodyValue)>,
+}
+
+/// What a body holds of a field.
+#[derive(Serialize, Deserialize)]
+enum BodyValue {
+    Whole(Blob),
+    Tail(Vec<BodyWrite>),
+    Absent,
+}
+
+#[derive(Serialize, Deserialize)]
+enum BodyWrite {
+    Here(Blob),
+    /// These bytes of the base's control part: an input is kept there before it is merged into the state.
+    Cut(u32, u32),
+}
+
+#[derive(Serialize, Deserialize)]
+struct TaskBody {
+    path: String,
+    writes: Vec<(String, WriteValue, bool)>,
+    error: Option<TaskError>,
+    handled: bool,
+    interrupts: Option<Vec<Interrupt>>,
+    /// In a tuple, because an answer may be null.
+    resume: Option<(Value,)>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum WriteValue {
+    Here(Blob),
+    /// The same bytes are in the tail of the field, in the checkpoint that consumed the write.
+    InTail(u32),
+}
+
+/// Values that are shorter are kept twice: a reference would save nothing.
+const WORTH_A_REFERENCE: usize = 32;
+
+impl<'a> Desk<'a> {
+    /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
+    pub(crate) fn row(&self, record: CheckpointRecord, base_control: &[u8]) -> Result<NewRow, CheckpointError> {
+        let (id, base) = (record.id, record.base);
+        let shape = shape_digest(&record.shape);
+        let source = source_number(record.source);
+        let run = record.run.clone();
+        let (parent, step, root) = (record.parent, record.step, record.parents.get("").copied());
+        let created_at = micros(record.created_at);
+        let columns = Columns { id, parent, base, root, source, step, created_at, run: run.as_deref(), shape };
+        let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut pending = Vec::with_capacity(record.writes.len());
+        for task in &record.writes {
+            let base = base.ok_or_else(|| CheckpointError::backend("writes came with a checkpoint without a base"))?;
+            pending.push(self.consumed_row(base, task, id, &record.fields)?);
+        }
+        let body = CheckpointBody {
+            format: record.format,
+            created_at: (since.as_secs(), since.subsec_nanos()),
+            metadata: Arc::unwrap_or_clone(record.metadata),
+            parents: record.parents.iter().map(|(name, id)| (name.clone(), id.as_u128())).collect(),
+            control: record.control,
+            fields: record.fields.into_iter().map(|field| body_field(field, base_control)).collect(),
+        };
+        let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
+        Ok(NewRow {
+            id,
+            parent,
+            base,
+            head: record.head,
+            root,
+            source,
+            step,
+            created_at,
+            run,
+            shape,
+            shape_body: Some(self.seal.seal(&[b"shape", &shape], &record.shape)),
+            needs_base: body.has_cuts(),
+            body: sealed,
+            pending,
+        })
+    }
+
+    /// What a task wrote, all of it in the row.
+    pub(crate) fn pending_row(
+        &self,
+        checkpoint: CheckpointId,
+        task: &TaskRecord,
+    ) -> Result<PendingRow, CheckpointError> {
+        self.pending(checkpoint, task, None, |write| WriteValue::Here(write.value.clone()))
+    }
+
+    /// What a task wrote, with references to the tails of the checkpoint that comes with it.
+    fn consumed_row(
+        &self,
+        checkpoint: CheckpointId,
+        task: &TaskRecord,
+        by: CheckpointId,
+        fields: &[FieldRecord],
+    ) -> Result<PendingRow, CheckpointError> {
+        let any = task.writes.iter().any(|write| tail_place(fields, write).is_some());
+        self.pending(checkpoint, task, any.then_some(by), |write| match tail_place(fields, write) {
+            Some(place) => WriteValue::InTail(place),
+            None => WriteValue::Here(write.value.clone()),
+        })
+    }
+
+    fn pending(
+        &self,
+        checkpoint: CheckpointId,
+        task: &TaskRecord,
+        consumed: Option<CheckpointId>,
+        value: impl Fn(&WriteRecord) -> WriteValue,
+    ) -> Result<PendingRow, CheckpointError> {
+        let writes = task.writes.iter();
+        let body = TaskBody {
+            path: task.path.to_string(),
+            writes: writes.map(|write| (write.channel.to_string(), value(write), write.overwrite)).collect(),
+            error: task.error.clone(),
+            handled: task.handled,
+            interrupts: task.interrupts.clone(),
+            resume: task.resume.clone().map(|resume| (resume,)),
+        };
+        let columns = pending_columns(checkpoint, task.task, consumed);
+        let body = self.sealed(&self.context(b"pending", &columns), &body, checkpoint)?;
+        Ok(PendingRow { checkpoint, task: task.task, consumed, body })
+    }
+
+    pub(crate) fn outline(&self, id: CheckpointId, outline: &Outline) -> Result<Vec<u8>, CheckpointError> {
+        self.sealed(&self.context(b"outline", &id_bytes(id)), outline, id)
+    }
+
+    /// A checkpoint that was read; its shape is looked up among those that were read with it.
+    pub(crate) fn open(
+        &self,
+        stored: StoredRow,
+        shapes: &HashMap<IdBytes, Shape>,
+    ) -> Result<(CheckpointId, Row), CheckpointError> {
+        let columns = self.columns(&stored)?;
+        let (id, context, parents) = (columns.id, columns.bytes(), [columns.parent, columns.base]);
+        let Columns { source, step, shape, .. } = columns;
+        let body: CheckpointBody =
+            self.opened(&self.context(b"checkpoint", &context), &stored.body, id, "checkpoint")?;
+        let outline = match &stored.outline {
+            Some(sealed) => Some(self.opened(&self.context(b"outline", &id_bytes(id)), sealed, id, "outline")?),
+            None => None,
+        };
+        let source = source_from(source).ok_or_else(|| self.fail(id, "source", "there is no such source"))?;
+        let shape = shapes.get(&shape).cloned();
+        let (record, cuts) = body.into_record(id, parents, source, step, stored.run, shape);
+        let needs_base = !cuts.is_empty();
+        Ok((id, Row { record, cuts, needs_base, outline }))
+    }
+
+    /// The same row, sealed for another thread.
+    pub(crate) fn resealed(
+        &self,
+        stored: StoredRow,
+        to: Desk<'_>,
+    ) -> Result<(NewRow, Option<Outline>), CheckpointError> {
+        let columns = self.columns(&stored)?;
+        let (id, context) = (columns.id, columns.bytes());
+        let opened = self.seal.open(&self.context(b"checkpoint", &context), &stored.body);
+        let body = opened.map_err(|why| self.fail(id, "checkpoint", why.to_string()))?;
+        let outline = match &stored.outline {
+            Some(sealed) => Some(self.opened(&self.context(b"outline", &id_bytes(id)), sealed, id, "outline")?),
+            None => None,
+        };
+        let Columns { parent, base, root, source, step, created_at, shape, .. } = columns;
+        let row = NewRow {
+            id,
+            parent,
+            base,
+            head: None,
+            root,
+            source,
+            step,
+            created_at,
+            shape,
+            shape_body: None,
+            needs_base: stored.needs_base,
+            body: to.seal.seal(&to.context(b"checkpoint", &context), &body),
+            pending: Vec::new(),
+            run: stored.run.map(Into::into),
+        };
+        Ok((row, outline))
+    }
+
+    /// The same row of pending writes, sealed for another thread.
+    pub(crate) fn resealed_pending(&self, row: &PendingRow, to: Desk<'_>) -> Result<PendingRow, CheckpointError> {
+        let columns = pending_columns(row.checkpoint, row.task, row.consumed);
+        let opened = self.seal.open(&self.context(b"pending", &columns), &row.body);
+        let body = opened.map_err(|why| self.fail(row.checkpoint, "pending writes", why.to_string()))?;
+        let body = to.seal.seal(&to.context(b"pending", &columns), &body);
+        Ok(PendingRow { checkpoint: row.checkpoint, task: row.task, consumed: row.consumed, body })
+    }
+
+    fn columns<'b>(&self, stored: &'b StoredRow) -> Result<Columns<'b>, CheckpointError> {
+        let damaged = |why: String| self.fail("?", "row", why);
+        let id = id_from(&stored.id).map_err(damaged)?;
+        let other = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(id_from).transpose().map_err(damaged);
+        Ok(Columns {
+            id,
+            parent: other(&stored.parent)?,
+            base: other(&stored.base)?,
+            root: other(&stored.root)?,
+            source: stored.source,
+            step: stored.step,
+            created_at: stored.created_at,
+            run: stored.run.as_deref(),
+            shape: stored.shape[..].try_into().map_err(|_| self.fail(id, "shape", "it is cut off"))?,
+        })
+    }
+
+    pub(crate) fn open_shape(&self, digest: &[u8], sealed: &[u8]) -> Result<(IdBytes, Shape), CheckpointError> {
+        let digest: IdBytes = digest.try_into().map_err(|_| self.fail("?", "shape", "its digest is cut off"))?;
+        let opened = self.seal.open(&[b"shape", &digest], sealed);
+        let bytes = opened.map_err(|why| self.fail("?", "shape", why.to_string()))?;
+        Ok((digest, Blob::from(&*bytes).into()))
+    }
+
+    pub(crate) fn open_pending(&self, row: &PendingRow) -> Result<Pending, CheckpointError> {
+        let columns = pending_columns(row.checkpoint, row.task, row.consumed);
+        let body: TaskBody =
+            self.opened(&self.context(b"pending", &columns), &row.body, row.checkpoint, "pending writes")?;
+        let mut in_tail = Vec::new();
+        let mut writes = Vec::with_capacity(body.writes.len());
+        for (ix, (channel, value, overwrite)) in body.writes.into_iter().enumerate() {
+            let value = match value {
+                WriteValue::Here(value) => value,
+                WriteValue::InTail(place) => {
+                    in_tail.push((ix, place as usize));
+                    Blob::default()
+                }
+            };
+            writes.push(WriteRecord { channel: channel.into(), value, overwrite });
+        }
+        let record = TaskRecord {
+            task: row.task,
+            path: body.path.into(),
+            writes,
+            error: body.error,
+            handled: body.handled,
+            interrupts: body.interrupts,
+            resume: body.resume.map(|(resume,)| resume),
+        };
+        Ok(Pending { checkpoint: row.checkpoint, consumed: row.consumed, in_tail, record })
+    }
+
+    pub(crate) fn fail(
+        &self,
+        checkpoint: impl ToString,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) -> CheckpointError {
+        CheckpointError::Codec {
+            thread: self.thread.to_owned(),
+            checkpoint: checkpoint.to_string(),
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
+    fn context<'b>(&'b self, kind: &'b [u8], rest: &'b [u8]) -> [&'b [u8]; 4]
+    where
+        'a: 'b,
+    {
+        [kind, self.thread.as_bytes(), self.namespace.as_bytes(), rest]
+    }
+
+    fn sealed(
+        &self,
+        context: &[&[u8]],
+        body: &impl Serialize,
+        checkpoint: CheckpointId,
+    ) -> Result<Vec<u8>, CheckpointError> {
+        let bytes = rmp_serde::to_vec(body).map_err(|why| self.fail(checkpoint, "record", why.to_string()))?;
+        Ok(self.seal.seal(context, &bytes))
+    }
+
+    fn opened<T: DeserializeOwned>(
+        &self,
+        context: &[&[u8]],
+        sealed: &[u8],
+        checkpoint: CheckpointId,
+        what: &str,
+    ) -> Result<T, CheckpointError> {
+        let bytes = self.seal.open(context, sealed).map_err(|why| self.fail(checkpoint, what, why.to_string()))?;
+        rmp_serde::from_slice(&bytes).map_err(|why| self.fail(checkpoint, what, why.to_string()))
+    }
+}
+
+impl CheckpointBody {
+    fn has_cuts(&self) -> bool {
+        let is_cut = |write: &BodyWrite| matches!(write, BodyWrite::Cut(..));
+        self.fields.iter().any(|(_, value)| matches!(value, BodyValue::Tail(tail) if tail.iter().any(is_cut)))
+    }
+
+    fn into_record(
+        self,
+        id: CheckpointId,
+        [parent, base]: [Option<CheckpointId>; 2],
+        source: Source,
+        step: i64,
+        run: Option<String>,
+        shape: Option<Shape>,
+    ) -> (CheckpointRecord, Vec<Cut>) {
+        let (seconds, nanos) = self.created_at;
+        let since = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into()));
+        let parents = self.parents.into_iter().map(|(name, id)| (name, CheckpointId::from_u128(id))).collect();
+        let mut cuts = Vec::new();
+        let fields = self.fields.into_iter().enumerate().map(|(field, (name, value))| {
+            let value = value.into_value(|write, at, len| cuts.push(Cut { field, write, at, len }));
+            FieldRecord { name: name.into(), value }
+        });
+        let fields = fields.collect();
+        let record = CheckpointRecord {
+            format: self.format,
+            id,
+            parent,
+            base,
+            head: None,
+            run: run.map(Into::into),
+            source,
+            step,
+            created_at: SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH),
+            metadata: Arc::new(self.metadata),
+            parents: Arc::new(parents),
+            shape: shape.unwrap_or_else(|| Blob::default().into()),
+            control: self.control,
+            fields,
+            writes: Vec::new(),
+        };
+        (record, cuts)
+    }
+}
+
+impl BodyValue {
+    fn into_value(self, mut cut: impl FnMut(usize, usize, usize)) -> FieldValue {
+        let mut write = |(place, write): (usize, BodyWrite)| match write {
+            BodyWrite::Here(bytes) => bytes,
+            BodyWrite::Cut(at, len) => {
+                cut(place, at as usize, len as usize);
+                Blob::default()
+            }
+        };
+        match self {
+            BodyValue::Whole(bytes) => FieldValue::Whole(bytes),
+            BodyValue::Tail(writes) => FieldValue::Tail(writes.into_iter().enumerate().map(&mut write).collect()),
+            BodyValue::Absent => FieldValue::Absent,
+        }
+    }
+}
+
+fn body_field(field: FieldRecord, base_control: &[u8]) -> (String, BodyValue) {
+    let write = |bytes: Blob| match find(base_control, &bytes) {
+        Some(at) => BodyWrite::Cut(at as u32, bytes.len() as u32),
+        None => BodyWrite::Here(bytes),
+    };
+    let value = match field.value {
+        FieldValue::Whole(bytes) => BodyValue::Whole(bytes),
+        FieldValue::Tail(writes) => BodyValue::Tail(writes.into_iter().map(write).collect()),
+        FieldValue::Absent => BodyValue::Absent,
+    };
+    (field.name.to_string(), value)
+}
+
+/// Where a value lies in other bytes, if a reference is worth it.
+fn find(bytes: &[u8], value: &[u8]) -> Option<usize> {
+    if value.len() < WORTH_A_REFERENCE || bytes.len() < value.len() {
+        return None;
+    }
+    bytes.windows(value.len()).position(|window| window == value)
+}
+
+/// The columns beside a body, as what it is sealed with: none can be changed alone.
+struct Columns<'a> {
+    id: CheckpointId,
+    parent: Option<CheckpointId>,
+    base: Option<CheckpointId>,
+    root: Option<CheckpointId>,
+    source: i64,
+    step: i64,
+    created_at: i64,
+    run: Option<&'a str>,
+    shape: IdBytes,
+}
+
+impl Columns<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend_from_slice(&id_bytes(self.id));
+        for other in [self.parent, self.base, self.root] {
+            push_optional(&mut bytes, other);
+        }
+        for number in [self.source, self.step, self.created_at] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        bytes.extend_from_slice(&self.shape);
+        if let Some(run) = self.run {
+            bytes.push(1);
+            bytes.extend_from_slice(run.as_bytes());
+        }
+        bytes
+    }
+}
+
+fn pending_columns(checkpoint: CheckpointId, task: TaskId, consumed: Option<CheckpointId>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(49);
+    bytes.extend_from_slice(&id_bytes(checkpoint));
+    bytes.extend_from_slice(&task.as_u128().to_be_bytes());
+    push_optional(&mut bytes, consumed);
+    bytes
+}
+
+fn push_optional(bytes: &mut Vec<u8>, id: Option<CheckpointId>) {
+    match id {
+        Some(id) => {
+            bytes.push(1);
+            bytes.extend_from_slice(&id_bytes(id));
+        }
+        None => bytes.push(0),
+    }
+}
+
+/// Where a write lies in the tail of its field, if it does and a reference is worth it.
+fn tail_place(fields: &[FieldRecord], write: &WriteRecord) -> Option<u32> {
+    if write.value.len() < WORTH_A_REFERENCE {
+        return None;
+    }
+    let field = fields.iter().find(|field| field.name == write.channel)?;
+    match &field.value {
+        FieldValue::Tail(tail) => tail.iter().position(|value| *value == write.value).map(|place| place as u32),
+        _ => None,
+    }
+}
+
+pub(crate) fn shape_digest(shape: &Shape) -> IdBytes {
+    xxh3_128(shape).to_be_bytes()
+}
+
+/// Sources by number; a released number never changes.
+const SOURCES: [Source; 4] = [Source::Input, Source::Loop, Source::Update, Source::Fork];
+
+pub(crate) fn source_number(source: Source) -> i64 {
+    SOURCES.iter().position(|known| *known == source).unwrap_or_default() as i64
+}
+
+fn source_from(number: i64) -> Option<Source> {
+    SOURCES.get(usize::try_from(number).ok()?).copied()
+}

@@ -1,0 +1,110 @@
+//! New outlines: with long tails gathered, and without rows that go away.
+
+use std::collections::{HashMap, HashSet};
+
+use super::outline::{Outline, OutlineField, Piece, to_gather};
+use super::shelf::{Missing, Shelf};
+use crate::id::CheckpointId;
+
+impl Shelf {
+    /// The outline of a row, with long tails gathered in it. What is to be gathered must be on the shelf.
+    pub(crate) fn outline(&self, id: CheckpointId) -> Result<Outline, Missing> {
+        let mut outline = self.layout(id)?.into_outline();
+        for field in &mut outline.fields {
+            let (all, many) = (field.pieces.len(), to_gather(&field.pieces).len());
+            if many > 0 {
+                let value = self.gather(&field.name, &field.pieces[all - many..])?;
+                field.hold(id, all - many..all, value);
+            }
+        }
+        Ok(outline)
+    }
+
+    /// The rows that have what the outline of a row would gather, and are not on the shelf.
+    pub(crate) fn to_gather(&self, id: CheckpointId) -> Result<Vec<CheckpointId>, Missing> {
+        let layout = self.layout(id)?;
+        let pieces = layout.fields.iter().flat_map(|(_, pieces)| to_gather(pieces));
+        Ok(pieces.map(|piece| piece.owner()).filter(|owner| !self.rows.contains_key(owner)).collect())
+    }
+}
+
+/// The rows that are not on the shelf, but hold what has to be moved together with what is removed.
+pub(crate) fn needed_without(
+    shelf: &Shelf,
+    removed: &HashSet<CheckpointId>,
+    staying: &[CheckpointId],
+) -> Result<HashSet<CheckpointId>, Missing> {
+    let mut needed = HashSet::new();
+    for id in staying {
+        for (_, pieces) in shelf.layout(*id)?.fields {
+            let moved = pieces.iter().rposition(|piece| goes(shelf, removed, *piece)).map_or(0, |last| last + 1);
+            needed.extend(pieces[..moved].iter().map(|piece| piece.owner()));
+        }
+    }
+    needed.retain(|id| !shelf.rows.contains_key(id));
+    Ok(needed)
+}
+
+/// The outlines that rows need when others are removed, oldest row first: of those that stand on a removed row, and of
+/// those whose outline refers to one. What only removed rows hold is moved into the first outline that needs it; later
+/// ones refer to that.
+///
+/// `staying` are the rows with outlines, and those that stand on a removed row.
+pub(crate) fn outlines_without(
+    shelf: &Shelf,
+    removed: &HashSet<CheckpointId>,
+    mut staying: Vec<CheckpointId>,
+) -> Result<Vec<(CheckpointId, Outline)>, Missing> {
+    staying.sort_unstable();
+    let mut moved = HashMap::new();
+    let mut changed = Vec::new();
+    for id in staying {
+        let row = shelf.row(id)?;
+        let mut outline = match &row.outline {
+            Some(outline) => outline.clone(),
+            None => shelf.layout(id)?.into_outline(),
+        };
+        let mut pieces = outline.fields.iter().flat_map(|field| &field.pieces);
+        let refers = pieces.any(|piece| goes(shelf, removed, *piece));
+        if refers || row.outline.is_none() {
+            for field in &mut outline.fields {
+                move_removed(shelf, removed, &mut moved, id, field)?;
+            }
+            changed.push((id, outline));
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether a piece goes away: with its row, or with the base that its row cuts from.
+fn goes(shelf: &Shelf, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
+    let cuts_from = |owner| {
+        let row = shelf.rows.get(&owner).filter(|row| row.needs_base)?;
+        row.record.base
+    };
+    let cut_from = if let Piece::Body(owner) = piece { cuts_from(owner) } else { None };
+    removed.contains(&piece.owner()) || cut_from.is_some_and(|base| removed.contains(&base))
+}
+
+/// Which piece stands for the pieces of a field that were removed.
+type Moved = HashMap<(String, Vec<Piece>), Piece>;
+
+fn move_removed(
+    shelf: &Shelf,
+    removed: &HashSet<CheckpointId>,
+    moved: &mut Moved,
+    owner: CheckpointId,
+    field: &mut OutlineField,
+) -> Result<(), Missing> {
+    let Some(last) = field.pieces.iter().rposition(|piece| goes(shelf, removed, *piece)) else { return Ok(()) };
+    let gone = (field.name.clone(), field.pieces[..=last].to_vec());
+    match moved.get(&gone) {
+        Some(piece) => drop(field.pieces.splice(..=last, [*piece])),
+        None => {
+            let value = shelf.gather(&gone.0, &gone.1)?;
+            let piece = field.hold(owner, 0..last + 1, value);
+            moved.insert(gone, piece);
+        }
+    }
+    Ok(())
+}

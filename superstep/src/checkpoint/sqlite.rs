@@ -1,0 +1,271 @@
+//! Checkpoints in SQLite.
+//!
+//! A step is one row, and what its tasks wrote another. Each write checks the thread's epoch and the head of the
+//! namespace in its own transaction, so a process that was left behind changes nothing.
+
+mod housekeeping;
+mod read;
+mod removal;
+mod write;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+
+use super::rows::{Desk, IdBytes, Inputs, micros};
+use super::{
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
+    TaskRecord, check_name,
+};
+use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
+use crate::id::CheckpointId;
+use crate::seal::Seal;
+
+/// Keeps checkpoints in a SQLite database; clones share it.
+///
+/// A save is answered when it is on the disk. Saves of many threads that come at the same time share one sync.
+/// Several processes may use one file: whoever claims a thread last has it.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, Message, SqliteSaver, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let file = std::env::temp_dir().join(format!("superstep-saver-{}.db", std::process::id()));
+/// let echo = |saver: SqliteSaver| {
+///     StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").checkpointer(saver).compile()
+/// };
+/// let app = echo(SqliteSaver::open(&file)?)?;
+/// app.invoke(AgentState { messages: vec![Message::user("one")] }).thread("t").await?;
+/// drop(app);
+///
+/// let app = echo(SqliteSaver::open(&file)?)?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("two")] }).thread("t").await?;
+/// assert_eq!(out.state.messages.len(), 4);
+/// # drop(app);
+/// # std::fs::remove_file(&file)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SqliteSaver {
+    database: SqliteDatabase,
+    seal: Seal,
+    ttl: Option<Duration>,
+    /// The shapes that are known to be in the database.
+    shapes: Arc<Mutex<HashSet<IdBytes>>>,
+    inputs: Inputs,
+}
+
+impl SqliteSaver {
+    /// Keeps them in this database.
+    pub fn new(database: &SqliteDatabase) -> Self {
+        Self {
+            database: database.clone(),
+            seal: Seal::new(),
+            ttl: None,
+            shapes: Arc::default(),
+            inputs: Inputs::default(),
+        }
+    }
+
+    /// Keeps them in this file, which is created if it is not there.
+    ///
+    /// # Errors
+    /// As [`SqliteDatabase::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        Ok(Self::new(&SqliteDatabase::open(path)?))
+    }
+
+    /// Keeps them in memory, in the form they would have in a file.
+    ///
+    /// # Errors
+    /// If SQLite cannot be started.
+    pub fn memory() -> Result<Self, DatabaseError> {
+        Ok(Self::new(&SqliteDatabase::memory()?))
+    }
+
+    /// How values are sealed: compressed or encrypted.
+    #[must_use]
+    pub fn seal(self, seal: Seal) -> Self {
+        Self { seal, ..self }
+    }
+
+    /// Forgets threads that were not written to for so long. They are gone at once; [`sweep`](Checkpointer::sweep)
+    /// frees their space.
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// The database, for stores and caches in the same file, and to close it.
+    pub fn database(&self) -> &SqliteDatabase {
+        &self.database
+    }
+
+    /// Threads that were used last at this moment or before have expired.
+    fn cutoff(&self) -> Option<i64> {
+        self.ttl.map(|ttl| micros(SystemTime::now().checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH)))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+    ) -> Result<T, CheckpointError> {
+        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
+        self.database.read(move |connection| job(&Reading { connection, seal: &seal, cutoff })).await
+    }
+
+    /// Runs housekeeping in a transaction of its own.
+    async fn change<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+    ) -> Result<T, CheckpointError> {
+        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
+        let job = move |connection: &Connection| job(&Reading { connection, seal: &seal, cutoff });
+        self.database.write(Synced::Yes, job).await
+    }
+}
+
+/// What a job works with.
+struct Reading<'a> {
+    connection: &'a Connection,
+    seal: &'a Seal,
+    cutoff: Option<i64>,
+}
+
+impl<'a> Reading<'a> {
+    fn desk<'b>(&'b self, thread: &'b str, namespace: &'b str) -> Desk<'b> {
+        Desk { seal: self.seal, thread, namespace }
+    }
+
+    /// Says what a failed statement means for the database.
+    fn done<T>(&self, result: rusqlite::Result<T>) -> Result<T, CheckpointError> {
+        Ok(result.in_database(self.connection)?)
+    }
+}
+
+#[async_trait]
+impl Checkpointer for SqliteSaver {
+    async fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError> {
+        check_name(thread)?;
+        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
+        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
+        // A claim that a crash of the machine takes back has lost all who could be fenced by it.
+        let job = move |connection: &Connection| {
+            Reading { connection, seal: &seal, cutoff }.claim(&thread, &namespace, checkpoint)
+        };
+        self.database.write(Synced::No, job).await
+    }
+
+    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+        let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
+        let input = self.inputs.take(lease, &checkpoint);
+        let mut row = match desk.row(checkpoint, &input) {
+            Ok(row) => row,
+            Err(error) => return Saving::done(Err(error)),
+        };
+        let shape = row.shape;
+        if self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(&shape) {
+            row.shape_body = None;
+        }
+        let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
+        let (seal, cutoff) = (self.seal.clone(), None);
+        let saving = self.database.write(Synced::Yes, move |connection| {
+            Reading { connection, seal: &seal, cutoff }.put(Lease::new(&thread, &namespace, epoch), row)
+        });
+        let shapes = self.shapes.clone();
+        Saving::later(async move {
+            saving.await?;
+            shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(shape);
+            Ok(())
+        })
+    }
+
+    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
+        let seal = self.seal.clone();
+        Saving::later(self.database.write(Synced::Yes, move |connection| {
+            let lease = Lease::new(&thread, &namespace, epoch);
+            Reading { connection, seal: &seal, cutoff: None }.put_writes(lease, checkpoint, task)
+        }))
+    }
+
+    async fn get(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
+        self.read(move |reading| Ok(reading.get(&thread, &namespace, checkpoint)?.1)).await
+    }
+
+    async fn list(
+        &self,
+        thread: &str,
+        namespace: &str,
+        query: &ListQuery,
+    ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
+        let (thread, namespace, query) = (thread.to_owned(), namespace.to_owned(), query.clone());
+        self.read(move |reading| reading.list(&thread, &namespace, query)).await
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
+        let thread = thread.to_owned();
+        self.read(move |reading| reading.namespaces(&thread)).await
+    }
+
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
+        let after = after.map(ToOwned::to_owned);
+        self.read(move |reading| reading.threads(after.as_deref(), limit)).await
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
+        let thread = thread.to_owned();
+        let spaces = self.change(move |reading| reading.forget(&thread)).await?;
+        for space in spaces {
+            while self.change(move |reading| reading.clear_some(space)).await? {}
+        }
+        Ok(())
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        check_name(to)?;
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.change(move |reading| reading.copy(&from, &to)).await
+    }
+
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        let mut pruned = 0;
+        loop {
+            let (thread, prune) = (thread.to_owned(), *prune);
+            match self.change(move |reading| reading.prune_some(&thread, &prune)).await? {
+                0 => return Ok(pruned),
+                some => pruned += some,
+            }
+        }
+    }
+
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        let run = run.to_owned();
+        self.change(move |reading| reading.delete_run(&run)).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        let expired = self.read(|reading| reading.expired()).await?;
+        for thread in &expired {
+            self.delete_thread(thread).await?;
+        }
+        let orphans = self.change(|reading| reading.remove_orphans()).await?;
+        Ok(Swept { expired: expired.len(), orphans })
+    }
+}

@@ -1,0 +1,217 @@
+//! Threads as a whole: forgetting, copying, pruning and sweeping.
+
+use std::collections::HashSet;
+use std::time::SystemTime;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Reading;
+use super::read::{pending_row, stored};
+use crate::checkpoint::rows::{Desk, id_bytes, id_from, micros, moment};
+use crate::checkpoint::{CheckpointError, Prune};
+use crate::database::sql::checkpoints_sqlite as sql;
+use crate::id::CheckpointId;
+
+/// So many rows are removed in one transaction, so that others who write need not wait long.
+const BATCH: i64 = 1000;
+
+/// A namespace of a thread.
+pub(super) struct Space {
+    pub(super) key: i64,
+    pub(super) name: String,
+    pub(super) head: CheckpointId,
+    used_at: i64,
+}
+
+/// A row without what is in it.
+pub(super) struct Made {
+    pub(super) id: CheckpointId,
+    pub(super) base: Option<CheckpointId>,
+    pub(super) root: Option<CheckpointId>,
+    pub(super) created_at: SystemTime,
+    pub(super) has_outline: bool,
+}
+
+impl Reading<'_> {
+    /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
+    pub(super) fn forget(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
+        let remove = || {
+            let mut statement = self.connection.prepare_cached(sql::REMOVE_THREAD)?;
+            let Some(key) = statement.query_row([thread], |row| row.get::<_, i64>(0)).optional()? else {
+                return Ok(Vec::new());
+            };
+            self.connection.prepare_cached(sql::REMOVE_SPACES)?.query_map([key], |row| row.get(0))?.collect()
+        };
+        self.done(remove())
+    }
+
+    /// Removes some rows of a namespace that nobody has; whether there were any.
+    pub(super) fn clear_some(&self, space: i64) -> Result<bool, CheckpointError> {
+        let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH]))?;
+        let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
+        Ok(checkpoints + pending > 0)
+    }
+
+    pub(super) fn spaces(&self, thread: &str) -> Result<Vec<Space>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::SPACES)?;
+            let columns =
+                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?, row.get(3)?));
+            statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>, i64)>>>()
+        };
+        let opened = |(key, name, head, used_at): (i64, String, Vec<u8>, i64)| {
+            let head = id_from(&head).map_err(|why| self.desk(thread, &name).fail("?", "head", why))?;
+            Ok(Space { key, name, head, used_at })
+        };
+        self.done(find())?.into_iter().map(opened).collect()
+    }
+
+    pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        let spaces = self.spaces(from)?;
+        let expired = |spaces: &[Space]| self.cutoff.is_some_and(|cutoff| spaces.iter().all(|s| s.used_at <= cutoff));
+        if spaces.is_empty() || expired(&spaces) {
+            return Err(CheckpointError::backend(format!("there is no thread `{from}` to copy")));
+        }
+        let existing = self.spaces(to)?;
+        if !existing.is_empty() && !expired(&existing) {
+            return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
+        }
+        for space in self.forget(to)? {
+            while self.clear_some(space)? {}
+        }
+        let epoch = self.next_epoch()?;
+        self.done(self.run(sql::CLAIM, params![to, epoch]))?;
+        let thread = self.done(self.connection.query_row(sql::LEASED, params![to, ""], |row| row.get(0)))?;
+        for space in &spaces {
+            let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
+            let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
+            self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key)?;
+        }
+        Ok(())
+    }
+
+    /// Copies row by row: each is sealed for the thread it belongs to.
+    fn copy_space(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+        let rows = || {
+            let mut statement = self.connection.prepare_cached(sql::ALL_ROWS)?;
+            statement.query_map([space], |row| Ok((stored(row)?, row.get::<_, i64>(13)?)))?.collect()
+        };
+        let rows: Vec<_> = self.done(rows())?;
+        for (stored, depth) in rows {
+            let (row, outline) = from.resealed(stored, to)?;
+            self.add(copy, &row, depth)?;
+            if let Some(outline) = outline {
+                self.set_outline(to, copy, row.id, &outline)?;
+            }
+        }
+        for row in self.pending(from, space, sql::ALL_PENDING)? {
+            self.set_pending(copy, &from.resealed_pending(&row, to)?)?;
+        }
+        Ok(())
+    }
+
+    /// Rows of what tasks wrote in a namespace.
+    pub(super) fn pending(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        sql: &str,
+    ) -> Result<Vec<crate::checkpoint::rows::PendingRow>, CheckpointError> {
+        type Columns = (Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
+        };
+        let found = self.done(find())?.into_iter();
+        found.map(|(at, task, by, body)| pending_row(desk, &at, &task, by.as_deref(), body)).collect()
+    }
+
+    /// Forgets at most a batch of what a rule does not keep, and says how many.
+    pub(super) fn prune_some(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        let spaces = self.spaces(thread)?;
+        let root = match spaces.iter().find(|space| space.name.is_empty()) {
+            Some(root) => self.made(self.desk(thread, ""), root.key)?,
+            None => Vec::new(),
+        };
+        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let mut root = Some(root);
+        for space in &spaces {
+            let desk = self.desk(thread, &space.name);
+            let made = match root.take() {
+                Some(root) if space.name.is_empty() => root,
+                other => {
+                    root = other;
+                    self.made(desk, space.key)?
+                }
+            };
+            let stays = |made: &Made| match &*space.name {
+                "" => kept.contains(&made.id),
+                inner => Prune::keeps_under(inner, made.id == space.head, made.root, &kept),
+            };
+            let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
+            let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();
+            if !doomed.is_empty() {
+                self.remove(desk, space, &made, &doomed)?;
+                return Ok(doomed.len());
+            }
+        }
+        Ok(0)
+    }
+
+    pub(super) fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
+        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, i64, i64);
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::MADE)?;
+            let columns =
+                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
+        };
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+        let made = |(own, base, root, created_at, depth): Columns| {
+            Ok(Made {
+                id: id(&own)?,
+                base: base.as_deref().map(id).transpose()?,
+                root: root.as_deref().map(id).transpose()?,
+                created_at: moment(created_at),
+                has_outline: depth == 0,
+            })
+        };
+        self.done(find())?.into_iter().map(made).collect()
+    }
+
+    pub(super) fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::OF_RUN)?;
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            statement.query_map([run], columns)?.collect::<rusqlite::Result<Vec<(String, String, i64, Vec<u8>)>>>()
+        };
+        let found = self.done(find())?;
+        for of_space in found.chunk_by(|a, b| a.2 == b.2) {
+            let (thread, namespace, key, _) = &of_space[0];
+            let desk = self.desk(thread, namespace);
+            let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+            let doomed = of_space.iter().map(|(_, _, _, bytes)| id(bytes)).collect::<Result<HashSet<_>, _>>()?;
+            let made = self.made(desk, *key)?;
+            if let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == *key) {
+                self.remove(desk, &space, &made, &doomed)?;
+            }
+        }
+        Ok(found.len())
+    }
+
+    pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
+        let Some(cutoff) = self.cutoff else { return Ok(Vec::new()) };
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::EXPIRED)?;
+            statement.query_map([cutoff], |row| row.get(0))?.collect()
+        };
+        self.done(find())
+    }
+
+    /// Removes what belongs to no thread, and says how many rows that were.
+    pub(super) fn remove_orphans(&self) -> Result<usize, CheckpointError> {
+        let all = [sql::ORPHANED_SPACES, sql::ORPHANED_CHECKPOINTS, sql::ORPHANED_PENDING];
+        all.into_iter().map(|sql| self.done(self.run(sql, []))).sum()
+    }
+}

@@ -1,0 +1,76 @@
+//! Removing rows from a namespace, whatever stands on them.
+
+use std::collections::HashSet;
+
+use rusqlite::params;
+
+use super::Reading;
+use super::housekeeping::{Made, Space};
+use super::read::damaged;
+use crate::checkpoint::CheckpointError;
+use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
+use crate::database::sql::checkpoints_sqlite as sql;
+use crate::id::CheckpointId;
+
+impl Reading<'_> {
+    /// Removes rows; what stays keeps all its values.
+    pub(super) fn remove(
+        &self,
+        desk: Desk<'_>,
+        space: &Space,
+        made: &[Made],
+        removed: &HashSet<CheckpointId>,
+    ) -> Result<(), CheckpointError> {
+        self.keep_values(desk, space.key, made, removed)?;
+        self.keep_writes(desk, space.key, removed)?;
+        for id in removed {
+            let params = params![space.key, id_bytes(*id)];
+            self.done(self.run(sql::REMOVE_PENDING, params))?;
+            self.done(self.run(sql::REMOVE_CHECKPOINT, params))?;
+        }
+        match made.iter().map(|made| made.id).filter(|id| !removed.contains(id)).max() {
+            Some(latest) if latest != space.head => {
+                self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop)
+            }
+            Some(_) => Ok(()),
+            None => self.done(self.run(sql::REMOVE_SPACE, [space.key])).map(drop),
+        }
+    }
+
+    /// Gives outlines to rows that need something of removed ones.
+    fn keep_values(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        made: &[Made],
+        removed: &HashSet<CheckpointId>,
+    ) -> Result<(), CheckpointError> {
+        let stands_on_removed = |made: &Made| made.base.is_some_and(|base| removed.contains(&base));
+        let staying = made.iter().filter(|made| !removed.contains(&made.id));
+        let staying = staying.filter(|made| made.has_outline || stands_on_removed(made)).map(|made| made.id);
+        let staying: Vec<CheckpointId> = staying.collect();
+        let mut shelf = Shelf::default();
+        for id in &staying {
+            if !shelf.rows.contains_key(id) {
+                shelf.rows.extend(self.found(desk, sql::CHAIN, params![space, id_bytes(*id)])?.shelf.rows);
+            }
+        }
+        let Some(any) = staying.first().copied() else { return Ok(()) };
+        let broken = |missing| damaged(desk, any, missing);
+        let needed = needed_without(&shelf, removed, &staying).map_err(broken)?;
+        self.fetch(desk, space, &needed.into_iter().collect::<Vec<_>>(), &mut shelf)?;
+        let outlines = outlines_without(&shelf, removed, staying).map_err(broken)?;
+        outlines.iter().try_for_each(|(id, outline)| self.set_outline(desk, space, *id, outline))
+    }
+
+    /// Brings values into rows of pending writes that lie in the tails of removed rows.
+    fn keep_writes(&self, desk: Desk<'_>, space: i64, removed: &HashSet<CheckpointId>) -> Result<(), CheckpointError> {
+        for row in self.pending(desk, space, sql::CONSUMED)? {
+            if row.consumed.is_some_and(|by| removed.contains(&by)) && !removed.contains(&row.checkpoint) {
+                let task = self.task(desk, space, &row)?;
+                self.set_pending(space, &desk.pending_row(row.checkpoint, &task)?)?;
+            }
+        }
+        Ok(())
+    }
+}

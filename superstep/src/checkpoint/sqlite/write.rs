@@ -1,0 +1,256 @@
+//! Writing: claims, checkpoints and what tasks wrote.
+
+use std::time::SystemTime;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Reading;
+use super::read::{damaged, pending_row};
+use crate::checkpoint::rows::{Desk, NewRow, OUTLINE_EVERY, PendingRow, Shelf, id_bytes, id_from, micros};
+use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
+use crate::database::sql::checkpoints_sqlite as sql;
+use crate::id::{CheckpointId, TaskId};
+
+/// A thread's namespace that someone may write to.
+struct Leased {
+    thread: i64,
+    space: Option<i64>,
+    head: Option<CheckpointId>,
+}
+
+impl Reading<'_> {
+    pub(super) fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError> {
+        self.forget_expired(thread)?;
+        let epoch = self.next_epoch()?;
+        self.done(self.run(sql::CLAIM, params![thread, epoch]))?;
+        let (head, found) = self.get(thread, namespace, checkpoint)?;
+        Ok(Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found))
+    }
+
+    pub(super) fn next_epoch(&self) -> Result<i64, CheckpointError> {
+        let next = || self.connection.prepare_cached(sql::NEXT_EPOCH)?.query_row([], |row| row.get(0));
+        self.done(next())
+    }
+
+    fn forget_expired(&self, thread: &str) -> Result<(), CheckpointError> {
+        let Some(cutoff) = self.cutoff else { return Ok(()) };
+        let used = || self.connection.prepare_cached(sql::USED_AT)?.query_row([thread], |row| row.get(0));
+        let used_at: Option<i64> = self.done(used())?;
+        if used_at.is_some_and(|used_at| used_at <= cutoff) {
+            for space in self.forget(thread)? {
+                while self.clear_some(space)? {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put(&self, lease: Lease<'_>, row: NewRow) -> Result<(), CheckpointError> {
+        let leased = self.leased(lease)?;
+        if leased.head == Some(row.id) {
+            return Ok(());
+        }
+        if leased.head != row.head || leased.head > Some(row.id) {
+            return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
+        }
+        let depth = self.depth_on(leased.space, &row)?;
+        let space = self.move_head(&leased, lease.namespace, row.id)?;
+        if let Some(body) = &row.shape_body {
+            self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
+        }
+        self.add(space, &row, depth)?;
+        let desk = self.desk(lease.thread, lease.namespace);
+        for pending in &row.pending {
+            self.add_pending(desk, space, pending, None)?;
+        }
+        if depth >= OUTLINE_EVERY { self.add_outline(desk, space, row.id) } else { Ok(()) }
+    }
+
+    /// The namespace that a lease gives, if it is still the latest.
+    fn leased(&self, lease: Lease<'_>) -> Result<Leased, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::LEASED)?;
+            let columns = |row: &rusqlite::Row<'_>| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?, row.get::<_, Option<Vec<u8>>>(3)?))
+            };
+            statement.query_row([lease.thread, lease.namespace], columns).optional()
+        };
+        let found = self.done(find())?;
+        let current = found.as_ref().map(|(_, epoch, _, _)| Epoch::from_u64(epoch.unsigned_abs()));
+        match found {
+            Some((thread, _, space, head)) if current == Some(lease.epoch) => {
+                let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
+                let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
+                Ok(Leased { thread, space, head })
+            }
+            _ => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
+        }
+    }
+
+    fn depth_on(&self, space: Option<i64>, row: &NewRow) -> Result<i64, CheckpointError> {
+        let Some(base) = row.base else { return Ok(1) };
+        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", row.id));
+        self.depth(space.ok_or_else(missing)?, base)?.map(|depth| depth + 1).ok_or_else(missing)
+    }
+
+    fn depth(&self, space: i64, id: CheckpointId) -> Result<Option<i64>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::DEPTH)?;
+            statement.query_row(params![space, id_bytes(id)], |row| row.get(0)).optional()
+        };
+        self.done(find())
+    }
+
+    fn move_head(&self, leased: &Leased, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
+        let (head, now) = (id_bytes(head), micros(SystemTime::now()));
+        match leased.space {
+            Some(space) => self.done(self.run(sql::MOVE_HEAD, params![space, head, now])).map(|_| space),
+            None => self.add_space(leased.thread, namespace, head.as_slice(), now),
+        }
+    }
+
+    pub(super) fn add_space(
+        &self,
+        thread: i64,
+        namespace: &str,
+        head: &[u8],
+        used_at: i64,
+    ) -> Result<i64, CheckpointError> {
+        let add = || {
+            let mut statement = self.connection.prepare_cached(sql::ADD_SPACE)?;
+            statement.query_row(params![thread, namespace, head, used_at], |row| row.get(0))
+        };
+        self.done(add())
+    }
+
+    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64) -> Result<(), CheckpointError> {
+        let (parent, base, root) = (row.parent.map(id_bytes), row.base.map(id_bytes), row.root.map(id_bytes));
+        let params = params![
+            space,
+            id_bytes(row.id),
+            parent,
+            base,
+            root,
+            row.source,
+            row.step,
+            row.created_at,
+            row.run.as_deref(),
+            depth,
+            row.shape,
+            row.needs_base,
+            row.body
+        ];
+        self.done(self.run(sql::ADD_CHECKPOINT, params)).map(drop)
+    }
+
+    /// Gives a row an outline, so that reading need not go further down.
+    fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
+        let mut shelf = self.found(desk, sql::CHAIN, params![space, id_bytes(id)])?.shelf;
+        let gathered = shelf.to_gather(id).map_err(|missing| damaged(desk, id, missing))?;
+        self.fetch(desk, space, &gathered, &mut shelf)?;
+        let outline = shelf.outline(id).map_err(|missing| damaged(desk, id, missing))?;
+        self.set_outline(desk, space, id, &outline)
+    }
+
+    pub(super) fn set_outline(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        id: CheckpointId,
+        outline: &crate::checkpoint::rows::Outline,
+    ) -> Result<(), CheckpointError> {
+        let owners: Vec<u8> = outline.owners(id).into_iter().flat_map(id_bytes).collect();
+        let sealed = desk.outline(id, outline)?;
+        self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(id), owners, sealed])).map(drop)
+    }
+
+    /// Puts more rows on a shelf.
+    pub(super) fn fetch(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        ids: &[CheckpointId],
+        shelf: &mut Shelf,
+    ) -> Result<(), CheckpointError> {
+        for id in ids {
+            if !shelf.rows.contains_key(id) {
+                shelf.rows.extend(self.found(desk, sql::ROW, params![space, id_bytes(*id)])?.shelf.rows);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        let leased = self.leased(lease)?;
+        let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
+        let space = leased.space.ok_or_else(missing)?;
+        self.depth(space, checkpoint)?.ok_or_else(missing)?;
+        let desk = self.desk(lease.thread, lease.namespace);
+        self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
+        self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
+    }
+
+    /// Adds what a task wrote to what is known of it.
+    fn add_pending(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        new: &PendingRow,
+        task: Option<TaskRecord>,
+    ) -> Result<(), CheckpointError> {
+        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else {
+            return self.set_pending(space, new);
+        };
+        let record = match task {
+            Some(task) => task,
+            None => self.task(desk, space, new)?,
+        };
+        let mut all = self.task(desk, space, &known)?;
+        all.absorb(record);
+        self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?)
+    }
+
+    fn find_pending(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        checkpoint: CheckpointId,
+        task: TaskId,
+    ) -> Result<Option<PendingRow>, CheckpointError> {
+        let (at, of) = (id_bytes(checkpoint), task.as_u128().to_be_bytes());
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::FIND_PENDING)?;
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get(1)?));
+            statement.query_row(params![space, at, of], columns).optional()
+        };
+        let found = self.done(find())?;
+        found.map(|(consumed, body)| pending_row(desk, &at, &of, consumed.as_deref(), body)).transpose()
+    }
+
+    /// What a row says that a task wrote, with the values that lie in the checkpoint that consumed them.
+    pub(super) fn task(&self, desk: Desk<'_>, space: i64, row: &PendingRow) -> Result<TaskRecord, CheckpointError> {
+        let pending = desk.open_pending(row)?;
+        let mut shelf = Shelf::default();
+        self.fetch(desk, space, row.consumed.as_slice(), &mut shelf)?;
+        shelf.task(&pending).map_err(|missing| damaged(desk, row.checkpoint, missing))
+    }
+
+    pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {
+        let (at, of) = (id_bytes(row.checkpoint), row.task.as_u128().to_be_bytes());
+        let params = params![space, at, of, row.consumed.map(id_bytes), row.body];
+        self.done(self.run(sql::SET_PENDING, params)).map(drop)
+    }
+
+    pub(super) fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(params)
+    }
+}

@@ -1,0 +1,269 @@
+//! SQLite: checkpoints.
+
+/// The tables, version by version.
+pub(crate) const SCRIPTS: &[&str] = &["
+    CREATE TABLE superstep_epochs (last INTEGER NOT NULL);
+    INSERT INTO superstep_epochs (last) VALUES (0);
+    CREATE TABLE superstep_threads (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        epoch INTEGER NOT NULL
+    );
+    CREATE TABLE superstep_spaces (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        thread INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        head BLOB NOT NULL,
+        used_at INTEGER NOT NULL,
+        UNIQUE (thread, name)
+    );
+    CREATE TABLE superstep_checkpoints (
+        space INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        parent BLOB,
+        base BLOB,
+        root BLOB,
+        source INTEGER NOT NULL,
+        step INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        run TEXT,
+        depth INTEGER NOT NULL,
+        shape BLOB NOT NULL,
+        needs_base INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        owners BLOB,
+        outline BLOB
+    );
+    CREATE INDEX superstep_checkpoints_by_id ON superstep_checkpoints (space, id, base, depth);
+    CREATE INDEX superstep_checkpoints_by_run ON superstep_checkpoints (run) WHERE run IS NOT NULL;
+    CREATE TABLE superstep_pending (
+        space INTEGER NOT NULL,
+        checkpoint BLOB NOT NULL,
+        task BLOB NOT NULL,
+        consumed BLOB,
+        body BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX superstep_pending_by_task ON superstep_pending (space, checkpoint, task);
+    CREATE TABLE superstep_shapes (digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL);
+"];
+
+// Claims.
+
+pub(crate) const NEXT_EPOCH: &str = "UPDATE superstep_epochs SET last = last + 1 RETURNING last";
+pub(crate) const CLAIM: &str = "
+    INSERT INTO superstep_threads (name, epoch) VALUES (?1, ?2)
+    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch
+";
+pub(crate) const USED_AT: &str = "
+    SELECT max(s.used_at) FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key WHERE t.name = ?1
+";
+
+// Writing.
+
+/// The thread of a lease, and the namespace if it is there.
+pub(crate) const LEASED: &str = "
+    SELECT t.key, t.epoch, s.key, s.head
+    FROM superstep_threads t LEFT JOIN superstep_spaces s ON s.thread = t.key AND s.name = ?2
+    WHERE t.name = ?1
+";
+pub(crate) const ADD_SPACE: &str =
+    "INSERT INTO superstep_spaces (thread, name, head, used_at) VALUES (?1, ?2, ?3, ?4) RETURNING key";
+pub(crate) const MOVE_HEAD: &str = "UPDATE superstep_spaces SET head = ?2, used_at = ?3 WHERE key = ?1";
+pub(crate) const TOUCH: &str = "UPDATE superstep_spaces SET used_at = ?2 WHERE key = ?1";
+pub(crate) const DEPTH: &str = "SELECT depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
+pub(crate) const ADD_SHAPE: &str = "INSERT OR IGNORE INTO superstep_shapes (digest, body) VALUES (?1, ?2)";
+pub(crate) const ADD_CHECKPOINT: &str = "
+    INSERT INTO superstep_checkpoints
+        (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+";
+pub(crate) const SET_OUTLINE: &str =
+    "UPDATE superstep_checkpoints SET depth = 0, owners = ?3, outline = ?4 WHERE space = ?1 AND id = ?2";
+pub(crate) const FIND_PENDING: &str =
+    "SELECT consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND task = ?3";
+pub(crate) const SET_PENDING: &str = "
+    INSERT INTO superstep_pending (space, checkpoint, task, consumed, body) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (space, checkpoint, task) DO UPDATE SET consumed = excluded.consumed, body = excluded.body
+";
+
+// Reading. Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
+// asked for.
+
+macro_rules! here {
+    () => {
+        "WITH RECURSIVE here (space, head) AS MATERIALIZED (
+        SELECT s.key, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+        WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR
+            (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?3)
+    ),"
+    };
+}
+
+macro_rules! columns {
+    () => {
+        "c.id, c.parent, c.base, c.root, c.source, c.step, c.created_at, c.run, c.shape, c.body, c.outline, c.needs_base"
+    };
+}
+
+macro_rules! rows {
+    () => {
+        concat!(
+            "
+    chain (id, base, depth) AS (
+        SELECT c.id, c.base, c.depth
+        FROM listed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        UNION
+        SELECT c.id, c.base, c.depth
+        FROM chain JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.base
+        WHERE chain.depth > 0
+    ),
+    cut (owners, at) AS (
+        SELECT c.owners, 1
+        FROM chain JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.id
+        WHERE chain.depth = 0 AND length(c.owners) > 0
+        UNION ALL
+        SELECT owners, at + 16 FROM cut WHERE at + 16 < length(owners)
+    ),
+    wanted (id) AS (
+        SELECT id FROM chain
+        UNION
+        SELECT substr(owners, at, 16) FROM cut
+        UNION
+        SELECT p.consumed
+        FROM listed JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+        WHERE p.consumed IS NOT NULL
+    ),
+    needed (id) AS (
+        SELECT id FROM wanted
+        UNION
+        SELECT c.base
+        FROM wanted JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = wanted.id
+        WHERE c.needs_base
+    )
+    SELECT 0, ",
+            columns!(),
+            "
+    FROM needed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = needed.id
+    UNION ALL
+    SELECT 1, p.checkpoint, p.task, p.consumed, NULL, NULL, NULL, NULL, NULL, NULL, p.body, NULL, NULL
+    FROM listed JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+    UNION ALL
+    SELECT 2, s.digest, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, s.body, NULL, NULL
+    FROM superstep_shapes s WHERE s.digest IN (
+        SELECT c.shape
+        FROM listed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+    )
+    UNION ALL
+    SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
+    UNION ALL
+    SELECT 3, head, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+        )
+    };
+}
+
+/// A checkpoint: the one with id `?4`, or the latest.
+pub(crate) const GET: &str = concat!(
+    here!(),
+    "
+    listed (id) AS MATERIALIZED (SELECT coalesce(?4, head) FROM here),",
+    rows!()
+);
+
+/// The checkpoints of a query, with all that is needed to put them together.
+pub(crate) const LIST: &str = concat!(
+    here!(),
+    "
+    listed (id) AS MATERIALIZED (
+        SELECT id FROM superstep_checkpoints
+        WHERE space = (SELECT space FROM here) AND (?4 IS NULL OR id < ?4) AND (?5 IS NULL OR id = ?5)
+            AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
+        ORDER BY id DESC LIMIT ?8
+    ),",
+    rows!()
+);
+
+/// Rows of a namespace and what they stand on, by key: `?1`, down from the row `?2`.
+pub(crate) const CHAIN: &str = concat!(
+    "WITH RECURSIVE chain (id, base, depth) AS (
+        SELECT id, base, depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2
+        UNION
+        SELECT c.id, c.base, c.depth FROM chain JOIN superstep_checkpoints c ON c.space = ?1 AND c.id = chain.base
+        WHERE chain.depth > 0
+    )
+    SELECT 0, ",
+    columns!(),
+    " FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id IN (
+        SELECT id FROM chain
+        UNION
+        SELECT o.base FROM chain JOIN superstep_checkpoints o ON o.space = ?1 AND o.id = chain.id WHERE o.needs_base
+    )"
+);
+/// A row, and the one that it cuts from.
+pub(crate) const ROW: &str = concat!(
+    "SELECT 0, ",
+    columns!(),
+    " FROM superstep_checkpoints c WHERE c.space = ?1 AND (c.id = ?2 OR c.id = (
+        SELECT o.base FROM superstep_checkpoints o WHERE o.space = ?1 AND o.id = ?2 AND o.needs_base
+    ))"
+);
+
+pub(crate) const NAMESPACES: &str = "
+    SELECT s.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+    WHERE t.name = ?1 AND (?2 IS NULL OR (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?2)
+    ORDER BY s.name
+";
+pub(crate) const THREADS: &str = "
+    SELECT t.name FROM superstep_threads t
+    WHERE (?1 IS NULL OR t.name > ?1) AND EXISTS (
+        SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND (?2 IS NULL OR s.used_at > ?2)
+    )
+    ORDER BY t.name LIMIT ?3
+";
+
+// Housekeeping.
+
+pub(crate) const SPACES: &str = "
+    SELECT s.key, s.name, s.head, s.used_at FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+    WHERE t.name = ?1 ORDER BY s.name
+";
+pub(crate) const REMOVE_THREAD: &str = "DELETE FROM superstep_threads WHERE name = ?1 RETURNING key";
+pub(crate) const REMOVE_SPACES: &str = "DELETE FROM superstep_spaces WHERE thread = ?1 RETURNING key";
+pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = ?1";
+pub(crate) const SOME_CHECKPOINTS: &str = "
+    DELETE FROM superstep_checkpoints WHERE rowid IN (
+        SELECT rowid FROM superstep_checkpoints WHERE space = ?1 LIMIT ?2
+    )
+";
+pub(crate) const SOME_PENDING: &str = "
+    DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
+";
+/// All rows of a namespace without what is in them.
+pub(crate) const MADE: &str = "
+    SELECT id, base, root, created_at, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
+";
+pub(crate) const OF_RUN: &str = "
+    SELECT t.name, s.name, s.key, c.id
+    FROM superstep_checkpoints c JOIN superstep_spaces s ON s.key = c.space JOIN superstep_threads t ON t.key = s.thread
+    WHERE c.run = ?1 ORDER BY s.key, c.id
+";
+pub(crate) const CONSUMED: &str =
+    "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND consumed IS NOT NULL";
+pub(crate) const ALL_PENDING: &str = "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1";
+pub(crate) const REMOVE_CHECKPOINT: &str = "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
+pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
+pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE key = ?1";
+pub(crate) const ALL_ROWS: &str =
+    concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 ORDER BY c.id");
+pub(crate) const EXPIRED: &str = "
+    SELECT t.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+    GROUP BY t.key HAVING max(s.used_at) <= ?1
+";
+pub(crate) const ORPHANED_SPACES: &str =
+    "DELETE FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads)";
+pub(crate) const ORPHANED_CHECKPOINTS: &str =
+    "DELETE FROM superstep_checkpoints WHERE space NOT IN (SELECT key FROM superstep_spaces)";
+pub(crate) const ORPHANED_PENDING: &str = "
+    DELETE FROM superstep_pending AS p WHERE NOT EXISTS (
+        SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
+    )
+";
