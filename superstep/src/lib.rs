@@ -166,6 +166,6 @@ struct Readme;
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
 
-#[cfg(all(doctest, feature = "compression", feature = "encryption"))]
+#[cfg(all(doctest, feature = "compression", feature = "encryption", feature = "sqlite"))]
 #[doc = include_str!("../../docs/encryption.md")]
 struct Encryption;
