@@ -17,6 +17,8 @@ mod edges;
 mod faulty;
 mod forms;
 mod functions;
+#[cfg(feature = "fuzzing")]
+mod fuzz_corpus;
 mod graph_settings;
 mod messages;
 mod parallel_saves;
@@ -27,6 +29,8 @@ mod reducer_panics;
 mod retry;
 mod run_options;
 mod save_queue;
+#[cfg(feature = "fuzzing")]
+mod seal;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;
