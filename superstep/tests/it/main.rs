@@ -18,7 +18,11 @@ mod faulty;
 mod forms;
 mod functions;
 mod graph_settings;
+mod housekeeping;
+mod lease;
 mod messages;
+#[cfg(feature = "conformance")]
+mod model;
 mod parallel_saves;
 mod parent_commands;
 mod questions;
