@@ -20,7 +20,11 @@ mod functions;
 #[cfg(feature = "fuzzing")]
 mod fuzz_corpus;
 mod graph_settings;
+mod housekeeping;
+mod lease;
 mod messages;
+#[cfg(feature = "conformance")]
+mod model;
 mod parallel_saves;
 mod parent_commands;
 mod questions;
