@@ -2,10 +2,10 @@
 //!
 //! Values are always bound, never written into a text.
 
-#[cfg(feature = "postgres")]
-pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod checkpoints_sqlite;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 

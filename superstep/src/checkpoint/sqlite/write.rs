@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Reading;
 use super::read::{damaged, pending_row};
-use crate::checkpoint::rows::{Desk, NewRow, OUTLINE_EVERY, PendingRow, Shelf, id_bytes, id_from, micros};
+use crate::checkpoint::rows::{Desk, NewRow, PendingRow, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::checkpoints_sqlite as sql;
 use crate::id::{CheckpointId, TaskId};
@@ -67,7 +67,7 @@ impl Reading<'_> {
         for pending in &row.pending {
             self.add_pending(desk, space, pending, None)?;
         }
-        if depth >= OUTLINE_EVERY { self.add_outline(desk, space, row.id) } else { Ok(()) }
+        if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
 
     /// The namespace that a lease gives, if it is still the latest.
@@ -150,9 +150,9 @@ impl Reading<'_> {
     /// Gives a row an outline, so that reading need not go further down.
     fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
         let mut shelf = self.found(desk, sql::CHAIN, params![space, id_bytes(id)])?.shelf;
-        let gathered = shelf.to_gather(id).map_err(|missing| damaged(desk, id, missing))?;
+        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| damaged(desk, id, missing))?;
         self.fetch(desk, space, &gathered, &mut shelf)?;
-        let outline = shelf.outline(id).map_err(|missing| damaged(desk, id, missing))?;
+        let outline = shelf.outline(id, self.pitch).map_err(|missing| damaged(desk, id, missing))?;
         self.set_outline(desk, space, id, &outline)
     }
 
