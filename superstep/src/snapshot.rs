@@ -75,6 +75,12 @@ pub struct StateSnapshot<S: State> {
 }
 
 impl<S: State> StateSnapshot<S> {
+    /// Whether nothing is left to do. `next` leaves out tasks whose results are saved, so it is empty too when a run
+    /// was killed after the last task of a step and before its checkpoint; resuming then goes on with that step.
+    pub fn is_done(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// The fields that have a value, as JSON.
     pub fn values(&self) -> Value {
         self.values.json(None)

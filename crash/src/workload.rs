@@ -1,0 +1,84 @@
+//! The graph that is disturbed: rounds of three parallel tasks, whose results end up in the state in a fixed order.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use superstep::{Checkpointer, CompiledStateGraph, Context, END, START, State, StateGraph};
+
+use crate::log::Log;
+
+/// The threads of a batch.
+pub(crate) const THREADS: usize = 12;
+const ROUNDS: u64 = 6;
+const PARALLEL: [&str; 3] = ["left", "middle", "right"];
+
+#[derive(State, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) seed: u64,
+    pub(crate) round: u64,
+    #[state(append)]
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) fn thread_name(batch: &str, number: usize) -> String {
+    format!("{batch}-{number}")
+}
+
+/// The state that a thread starts with.
+pub(crate) fn input(number: usize) -> Tally {
+    Tally { seed: number as u64, ..Tally::default() }
+}
+
+pub(crate) fn graph<C: Checkpointer>(
+    saver: C,
+    log: Option<Arc<Log>>,
+) -> Result<CompiledStateGraph<Tally>, crate::Error> {
+    let mut graph = StateGraph::<Tally>::new().add_node("plan", started("plan", log.clone()));
+    for name in PARALLEL {
+        graph = graph.add_node(name, started(name, log.clone())).add_edge("plan", name);
+    }
+    let graph = graph
+        .add_node("join", joined(log))
+        .add_edge(START, "plan")
+        .add_edge(PARALLEL, "join")
+        .add_conditional_edges("join", |state: &Tally| if state.round < ROUNDS { "plan" } else { END });
+    Ok(graph.checkpointer(saver).compile()?)
+}
+
+/// A node that says when it starts, works a little, and notes what it did.
+fn started(
+    name: &'static str,
+    log: Option<Arc<Log>>,
+) -> impl Fn(Tally, Context) -> std::pin::Pin<Box<dyn Future<Output = TallyUpdate> + Send>> + Clone + Send + Sync + 'static
+{
+    move |state: Tally, cx: Context| {
+        let log = log.clone();
+        Box::pin(async move {
+            note_start(log.as_deref(), &cx);
+            if log.is_some() {
+                tokio::time::sleep(std::time::Duration::from_micros(200 * (1 + state.seed % 5))).await;
+            }
+            let note = format!("{name} of round {} with {}", state.round, state.seed * 31 + state.round);
+            TallyUpdate { notes: Some(vec![note]), ..TallyUpdate::default() }
+        })
+    }
+}
+
+fn joined(
+    log: Option<Arc<Log>>,
+) -> impl Fn(Tally, Context) -> std::pin::Pin<Box<dyn Future<Output = TallyUpdate> + Send>> + Clone + Send + Sync + 'static
+{
+    move |state: Tally, cx: Context| {
+        let log = log.clone();
+        Box::pin(async move {
+            note_start(log.as_deref(), &cx);
+            TallyUpdate { round: Some(state.round + 1), ..TallyUpdate::default() }
+        })
+    }
+}
+
+fn note_start(log: Option<&Log>, cx: &Context) {
+    if let (Some(log), Some(thread)) = (log, cx.thread()) {
+        log.add(&format!("start {thread} {}", cx.task_id()));
+    }
+}
