@@ -19,6 +19,8 @@ mod graph_settings;
 mod messages;
 mod parallel_saves;
 mod parent_commands;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod questions;
 mod recovery;
 mod reducer_panics;
