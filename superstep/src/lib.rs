@@ -37,9 +37,9 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
-//! | `postgres` | checkpoints, store and cache in PostgreSQL |
+//! | `postgres` | databases in PostgreSQL |
 //! | `postgres-tls` | encrypted connections to PostgreSQL |
-//! | `sqlite` | checkpoints, store and cache in a SQLite file |
+//! | `sqlite` | databases in SQLite files |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 //! | `conformance` | suites that checkpointers must pass, for those who write one |

@@ -194,3 +194,27 @@ impl Drop for Place {
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Sync, run};
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn fsync_is_off_unless_asked_for() {
+        assert_eq!(Sync::parse(&[]).expect("no options are fine"), Sync::Off);
+        assert_eq!(Sync::parse(&words("--fsync")).expect("it is known"), Sync::On);
+        assert!(Sync::parse(&words("--sync")).is_err());
+    }
+
+    #[test]
+    fn a_command_is_wanted_before_a_server_is_started() {
+        for line in ["", "--", "--fsync", "--fsync --"] {
+            let refused = run(&words(line)).expect_err(line).to_string();
+            assert!(refused.starts_with("`postgres` needs a command after `--`"), "{refused}");
+        }
+    }
+}

@@ -26,6 +26,9 @@ use super::{Component, DatabaseError};
 
 pub(crate) use self::writer::Synced;
 
+/// The name of databases that are in no file.
+const MEMORY: &str = ":memory:";
+
 /// A SQLite database, in a file or in memory. Clones are the same database.
 ///
 /// One file can hold checkpoints, a store and a cache, beside tables of your own, and several processes can open it at
@@ -60,7 +63,7 @@ struct Parts {
 }
 
 impl SqliteDatabase {
-    /// Opens the database in this file, and creates it if there is none.
+    /// Opens the database in this file, and creates it if there is none. `:memory:` is [`memory`](Self::memory).
     ///
     /// # Errors
     ///
@@ -100,16 +103,20 @@ impl SqliteDatabase {
     }
 
     fn open_with(path: &Path, components: &[Component]) -> Result<Self, DatabaseError> {
+        if path == Path::new(MEMORY) {
+            return Self::memory_with(components);
+        }
+        let path = open::absolute(path)?;
         let name: Arc<str> = path.display().to_string().into();
-        let connection = open::writer(path, &name)?;
+        let connection = open::writer(&path, &name)?;
         migrate::migrate(&connection, &name, components)?;
         let writer = Writer::start(connection, &name)?;
-        let readers = Some(Readers::start(path, &name)?);
+        let readers = Some(Readers::start(&path, &name)?);
         Ok(Self(Arc::new(Parts { name, writer, readers })))
     }
 
     fn memory_with(components: &[Component]) -> Result<Self, DatabaseError> {
-        let name: Arc<str> = ":memory:".into();
+        let name: Arc<str> = MEMORY.into();
         let connection = open::memory(&name)?;
         migrate::migrate(&connection, &name, components)?;
         let writer = Writer::start(connection, &name)?;

@@ -27,6 +27,8 @@ mod messages;
 mod model;
 mod parallel_saves;
 mod parent_commands;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod questions;
 mod recovery;
 mod reducer_panics;

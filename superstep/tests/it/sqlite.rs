@@ -25,6 +25,13 @@ fn one_file_can_be_open_several_times() {
 }
 
 #[test]
+fn memory_is_no_file() {
+    let database = SqliteDatabase::open(":memory:").unwrap();
+    assert_eq!(format!("{database:?}"), format!("{:?}", SqliteDatabase::memory().unwrap()));
+    assert!(!Path::new(":memory:").exists());
+}
+
+#[test]
 fn a_missing_folder_is_named() {
     let file = fresh("missing").with_file_name("no-folder/agents.db");
     let folder = file.parent().unwrap().display();
@@ -36,7 +43,7 @@ fn a_folder_is_no_database() {
     let folder = fresh("folder").parent().unwrap().to_owned();
     check(&folder, "it is a folder; give the path of a file");
     let empty = SqliteDatabase::open("").unwrap_err().to_string();
-    assert_eq!(empty, "cannot open database ``: the path is empty; give the path of a file");
+    assert_eq!(empty, "cannot open database ``: it is no path; give the path of a file");
 }
 
 #[test]

@@ -1,18 +1,28 @@
 //! Opening connections, and telling apart what SQLite says went wrong.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::MEMORY;
 use crate::database::sql::sqlite as sql;
 use crate::database::{DatabaseError, InDatabase};
 
 /// How long to wait for locks of other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 64;
+
+/// The path as it stays valid when the process changes its folder: readers connect later.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, DatabaseError> {
+    std::path::absolute(path).map_err(|error| DatabaseError::Open {
+        database: path.display().to_string(),
+        why: "it is no path; give the path of a file".to_owned(),
+        source: Some(Arc::new(error)),
+    })
+}
 
 /// The connection that writes; creates the file if there is none.
 pub(super) fn writer(path: &Path, database: &str) -> Result<Connection, DatabaseError> {
@@ -48,9 +58,10 @@ fn check_place(path: &Path, database: &str) -> Result<(), DatabaseError> {
         return wrong("it is a folder; give the path of a file".to_owned());
     }
     match path.parent() {
-        None => wrong("the path is empty; give the path of a file".to_owned()),
-        Some(folder) if folder.as_os_str().is_empty() || folder.is_dir() => Ok(()),
-        Some(folder) => wrong(format!("the folder `{}` does not exist; create it first", folder.display())),
+        Some(folder) if !folder.is_dir() => {
+            wrong(format!("the folder `{}` does not exist; create it first", folder.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -100,7 +111,7 @@ impl<T> InDatabase<T> for rusqlite::Result<T> {
     fn in_database(self, connection: &Connection) -> Result<T, DatabaseError> {
         self.map_err(|error| {
             let path = connection.path().filter(|path| !path.is_empty());
-            classify(path.unwrap_or(":memory:").to_owned(), error)
+            classify(path.unwrap_or(MEMORY).to_owned(), error)
         })
     }
 }

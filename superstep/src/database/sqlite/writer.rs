@@ -121,7 +121,11 @@ impl Lane {
                     any_succeeded |= has_succeeded;
                     done.push(job);
                 }
-                Err(error) => job.answer(Err(&error)),
+                Err(error) => {
+                    // Nobody knows what a broken savepoint holds: all of it goes.
+                    let _ = self.execute(sql::ROLLBACK);
+                    job.answer(Err(&error));
+                }
             }
             // Some failures, a full disk for one, make SQLite take back the whole transaction.
             if self.connection.is_autocommit() {
