@@ -21,6 +21,8 @@ mod graph_settings;
 mod messages;
 mod parallel_saves;
 mod parent_commands;
+#[cfg(feature = "postgres")]
+mod postgres_saver;
 mod questions;
 mod recovery;
 mod reducer_panics;
