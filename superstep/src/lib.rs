@@ -43,6 +43,8 @@
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 //! | `conformance` | suites that checkpointers must pass, for those who write one |
+//! | `compression` | `Seal::compress`: smaller values on disk |
+//! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
 // In the order of the data path.
 #[doc(hidden)]
@@ -61,6 +63,9 @@ mod draw;
 mod engine;
 mod error;
 mod func;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph;
 mod graph_output;
 mod id;
@@ -69,6 +74,10 @@ mod node;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;
+#[cfg_attr(
+    not(any(feature = "fuzzing", feature = "sqlite")),
+    expect(dead_code, reason = "it is for what keeps values on disk")
+)]
 mod seal;
 mod snapshot;
 mod state;
@@ -120,6 +129,10 @@ pub use node::{
 pub use plan::{END, START};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
+#[cfg(feature = "compression")]
+pub use seal::Compression;
+#[cfg(feature = "encryption")]
+pub use seal::{Key, KeyError, Keys};
 pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
@@ -165,3 +178,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
+
+#[cfg(all(doctest, feature = "compression", feature = "encryption", feature = "sqlite"))]
+#[doc = include_str!("../../docs/encryption.md")]
+struct Encryption;

@@ -144,7 +144,7 @@ impl Seal {
 
     /// Appends what [`seal`](Self::seal) returns.
     pub(crate) fn seal_into(&self, context: &[&[u8]], payload: &[u8], out: &mut Vec<u8>) {
-        let context = Context::new(context);
+        let context = Context(context);
         match self.compressed(payload) {
             Some(body) => self.enclose(context, Flags::COMPRESSED, &body, out),
             None => self.enclose(context, Flags::NONE, payload, out),
@@ -154,7 +154,7 @@ impl Seal {
     /// The payload of a sealed value, if it is whole and belongs to `context`.
     pub(crate) fn open<'a>(&self, context: &[&[u8]], sealed: &'a [u8]) -> Result<Cow<'a, [u8]>, SealError> {
         let envelope = Envelope::read(sealed)?;
-        let context = Context::new(context);
+        let context = Context(context);
         let body = if envelope.flags.is_encrypted() {
             Cow::Owned(self.decrypted(context, &envelope)?)
         } else {
@@ -162,15 +162,6 @@ impl Seal {
             Cow::Borrowed(envelope.verified(context)?)
         };
         if envelope.flags.is_compressed() { self.decompressed(&body).map(Cow::Owned) } else { Ok(body) }
-    }
-
-    /// Puts an envelope around a body as it is. The flags say what the body is; encryption adds its own.
-    pub(crate) fn enclose(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
-        #[cfg(feature = "encryption")]
-        if let Some(keys) = &self.keys {
-            return keys.encrypt(context, flags, body, out);
-        }
-        envelope::write_plain(context, flags, body, out);
     }
 }
 
@@ -186,6 +177,7 @@ impl Seal {
 }
 
 #[cfg(not(feature = "compression"))]
+#[expect(clippy::unused_self, reason = "without the feature there is nothing to ask for")]
 impl Seal {
     fn compressed(&self, _: &[u8]) -> Option<Vec<u8>> {
         None
@@ -198,6 +190,14 @@ impl Seal {
 
 #[cfg(feature = "encryption")]
 impl Seal {
+    /// Puts an envelope around a body as it is. The flags say what the body is; encryption adds its own.
+    pub(crate) fn enclose(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
+        match &self.keys {
+            Some(keys) => keys.encrypt(context, flags, body, out),
+            None => envelope::write_plain(context, flags, body, out),
+        }
+    }
+
     fn decrypted(&self, context: Context<'_>, envelope: &Envelope<'_>) -> Result<Vec<u8>, SealError> {
         cipher::decrypt(self.keys.as_deref(), context, envelope)
     }
@@ -208,7 +208,13 @@ impl Seal {
 }
 
 #[cfg(not(feature = "encryption"))]
+#[expect(clippy::unused_self, reason = "without the feature there is nothing to ask for")]
 impl Seal {
+    /// Puts an envelope around a body as it is. The flags say what the body is.
+    pub(crate) fn enclose(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
+        envelope::write_plain(context, flags, body, out);
+    }
+
     fn decrypted(&self, _: Context<'_>, _: &Envelope<'_>) -> Result<Vec<u8>, SealError> {
         Err(SealError::NotCompiledIn { what: "encrypted", feature: "encryption" })
     }

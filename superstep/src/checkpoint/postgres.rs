@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::rows::{Desk, IdBytes, Inputs, NewRow};
+use super::rows::{Desk, IdBytes, Inputs, NewRow, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -56,6 +56,7 @@ pub struct PostgresSaver {
     /// The shapes that are known to be in the database.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
+    pitch: Pitch,
 }
 
 /// Does it once more if the connection was lost: what is done twice has the same outcome.
@@ -77,6 +78,7 @@ impl PostgresSaver {
             ttl: None,
             shapes: Arc::default(),
             inputs: Inputs::default(),
+            pitch: Pitch::default(),
         }
     }
 
@@ -93,6 +95,14 @@ impl PostgresSaver {
         /// The calendar of the database does not reach back much further.
         const LONGEST: Duration = Duration::from_hours(24 * 365 * 1000);
         Self { ttl: Some(ttl.min(LONGEST).as_micros() as i64), ..self }
+    }
+
+    /// Makes outlines after so many rows, of so many pieces: short sequences of calls reach them too.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn outlines(self, every: i64, many: usize) -> Self {
+        Self { pitch: Pitch { every, many }, ..self }
     }
 
     /// The database, for stores and caches in the same schema, and to close it.

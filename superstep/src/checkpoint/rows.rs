@@ -26,8 +26,20 @@ use crate::id::CheckpointId;
 /// An id as databases keep it: its bytes sort as ids do.
 pub(crate) type IdBytes = [u8; 16];
 
-/// After so many rows without one, a row gets an outline.
-pub(crate) const OUTLINE_EVERY: i64 = 64;
+/// How often rows get outlines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pitch {
+    /// After so many rows without one.
+    pub(crate) every: i64,
+    /// So many pieces of a field's tail are gathered into one.
+    pub(crate) many: usize,
+}
+
+impl Default for Pitch {
+    fn default() -> Self {
+        Self { every: 64, many: 64 }
+    }
+}
 
 pub(crate) fn id_bytes(id: CheckpointId) -> IdBytes {
     id.as_u128().to_be_bytes()

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, IdBytes, Inputs, micros};
+use super::rows::{Desk, IdBytes, Inputs, Pitch, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -58,6 +58,7 @@ pub struct SqliteSaver {
     /// The shapes that are known to be in the database.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
+    pitch: Pitch,
 }
 
 impl SqliteSaver {
@@ -69,6 +70,7 @@ impl SqliteSaver {
             ttl: None,
             shapes: Arc::default(),
             inputs: Inputs::default(),
+            pitch: Pitch::default(),
         }
     }
 
@@ -101,6 +103,14 @@ impl SqliteSaver {
         Self { ttl: Some(ttl), ..self }
     }
 
+    /// Makes outlines after so many rows, of so many pieces: short sequences of calls reach them too.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn outlines(self, every: i64, many: usize) -> Self {
+        Self { pitch: Pitch { every, many }, ..self }
+    }
+
     /// The database, for stores and caches in the same file, and to close it.
     pub fn database(&self) -> &SqliteDatabase {
         &self.database
@@ -111,12 +121,16 @@ impl SqliteSaver {
         self.ttl.map(|ttl| micros(SystemTime::now().checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 
+    fn settings(&self) -> Settings {
+        Settings { seal: self.seal.clone(), cutoff: self.cutoff(), pitch: self.pitch }
+    }
+
     async fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
-        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
-        self.database.read(move |connection| job(&Reading { connection, seal: &seal, cutoff })).await
+        let with = self.settings();
+        self.database.read(move |connection| job(&with.on(connection))).await
     }
 
     /// Runs housekeeping in a transaction of its own.
@@ -124,9 +138,21 @@ impl SqliteSaver {
         &self,
         job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
-        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
-        let job = move |connection: &Connection| job(&Reading { connection, seal: &seal, cutoff });
-        self.database.write(Synced::Yes, job).await
+        let with = self.settings();
+        self.database.write(Synced::Yes, move |connection| job(&with.on(connection))).await
+    }
+}
+
+/// What a job takes along.
+struct Settings {
+    seal: Seal,
+    cutoff: Option<i64>,
+    pitch: Pitch,
+}
+
+impl Settings {
+    fn on<'a>(&'a self, connection: &'a Connection) -> Reading<'a> {
+        Reading { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch }
     }
 }
 
@@ -135,6 +161,7 @@ struct Reading<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
+    pitch: Pitch,
 }
 
 impl<'a> Reading<'a> {
@@ -158,11 +185,9 @@ impl Checkpointer for SqliteSaver {
     ) -> Result<Claim, CheckpointError> {
         check_name(thread)?;
         let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        let (seal, cutoff) = (self.seal.clone(), self.cutoff());
+        let with = self.settings();
         // A claim that a crash of the machine takes back has lost all who could be fenced by it.
-        let job = move |connection: &Connection| {
-            Reading { connection, seal: &seal, cutoff }.claim(&thread, &namespace, checkpoint)
-        };
+        let job = move |connection: &Connection| with.on(connection).claim(&thread, &namespace, checkpoint);
         self.database.write(Synced::No, job).await
     }
 
@@ -178,10 +203,10 @@ impl Checkpointer for SqliteSaver {
             row.shape_body = None;
         }
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        let (seal, cutoff) = (self.seal.clone(), None);
-        let saving = self.database.write(Synced::Yes, move |connection| {
-            Reading { connection, seal: &seal, cutoff }.put(Lease::new(&thread, &namespace, epoch), row)
-        });
+        let with = self.settings();
+        let saving = self
+            .database
+            .write(Synced::Yes, move |connection| with.on(connection).put(Lease::new(&thread, &namespace, epoch), row));
         let shapes = self.shapes.clone();
         Saving::later(async move {
             saving.await?;
@@ -192,10 +217,9 @@ impl Checkpointer for SqliteSaver {
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        let seal = self.seal.clone();
+        let with = self.settings();
         Saving::later(self.database.write(Synced::Yes, move |connection| {
-            let lease = Lease::new(&thread, &namespace, epoch);
-            Reading { connection, seal: &seal, cutoff: None }.put_writes(lease, checkpoint, task)
+            with.on(connection).put_writes(Lease::new(&thread, &namespace, epoch), checkpoint, task)
         }))
     }
 

@@ -6,6 +6,7 @@ mod fencing;
 mod graphs;
 mod housekeeping;
 mod listing;
+mod model;
 
 mod names;
 mod pending;
@@ -17,6 +18,8 @@ mod values;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use model::model;
 
 use super::{Checked, Report};
 use crate::checkpoint::Checkpointer;

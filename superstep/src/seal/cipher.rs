@@ -24,7 +24,7 @@ const TAG: usize = 16;
 ///
 /// # let (new_key, old_key) = (Key::from([7; 32]), Key::from([8; 32]));
 /// let keys = Keys::new("2026-11", new_key).also_reads("2025-01", old_key);
-/// assert_eq!(format!("{keys:?}"), r#"Keys { writes: "2026-11", reads: ["2026-11", "2025-01"] }"#);
+/// assert_eq!(format!("{keys:?}"), r#"Keys { writes: "2026-11", also_reads: ["2025-01"] }"#);
 /// let seal = Seal::new().encrypt(keys);
 /// # let _ = seal;
 /// ```
@@ -45,12 +45,12 @@ struct NamedCipher {
 impl Keys {
     /// The key that encrypts, and decrypts what it encrypted.
     pub fn new(id: impl Into<String>, key: Key) -> Self {
-        Self { writes: NamedCipher::new(id.into(), &key), also_reads: Vec::new() }
+        Self { writes: NamedCipher { id: id.into(), cipher: key.into_cipher() }, also_reads: Vec::new() }
     }
 
     /// Adds a key that decrypts what it encrypted earlier. Of several keys with one id, each is tried.
     pub fn also_reads(mut self, id: impl Into<String>, key: Key) -> Self {
-        self.also_reads.push(NamedCipher::new(id.into(), &key));
+        self.also_reads.push(NamedCipher { id: id.into(), cipher: key.into_cipher() });
         self
     }
 
@@ -58,7 +58,7 @@ impl Keys {
     pub(super) fn encrypt(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
         let NamedCipher { id, cipher } = &self.writes;
         let from = out.len();
-        let start = envelope::start(context, flags.and(Flags::ENCRYPTED));
+        let start = envelope::start(context.hash(), flags.and(Flags::ENCRYPTED));
         out.reserve(start.len() + size_of::<u32>() + id.len() + NONCE + body.len() + TAG);
         out.extend_from_slice(&start);
         out.extend_from_slice(&(id.len() as u32).to_le_bytes());
@@ -73,25 +73,21 @@ impl Keys {
     }
 
     fn with_id(&self, id: &[u8]) -> impl Iterator<Item = &NamedCipher> {
-        self.all().filter(move |key| key.id.as_bytes() == id)
-    }
-
-    fn all(&self) -> impl Iterator<Item = &NamedCipher> {
-        std::iter::once(&self.writes).chain(&self.also_reads)
+        std::iter::once(&self.writes).chain(&self.also_reads).filter(move |key| key.id.as_bytes() == id)
     }
 }
 
-impl NamedCipher {
-    fn new(id: String, key: &Key) -> Self {
-        Self { id, cipher: Box::new(Aes256Gcm::new(key.bytes().into())) }
+impl Key {
+    fn into_cipher(self) -> Box<Aes256Gcm> {
+        Box::new(Aes256Gcm::new(self.bytes().into()))
     }
 }
 
 /// Shows the ids only.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<_> = self.all().map(|key| &key.id).collect();
-        f.debug_struct("Keys").field("writes", &self.writes.id).field("reads", &ids).finish()
+        let older: Vec<_> = self.also_reads.iter().map(|key| &key.id).collect();
+        f.debug_struct("Keys").field("writes", &self.writes.id).field("also_reads", &older).finish()
     }
 }
 
@@ -108,7 +104,7 @@ pub(super) fn decrypt(
     }
     let associated = context.bytes_with(letter.head);
     let opened = named.find_map(|key| letter.opened(&key.cipher, &associated));
-    opened.ok_or_else(|| envelope.refusal(context, "its tag is wrong, or the key is another one of the same id"))
+    opened.ok_or_else(|| envelope.refusal(context.hash(), "its tag is wrong, or the key is another one of the same id"))
 }
 
 /// A sealed value that is encrypted.

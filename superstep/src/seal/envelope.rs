@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 use super::SealError;
-use super::context::Context;
+use super::context::{Context, ContextHash};
 
 const FORMAT: u8 = 1;
 const CHECKSUM: usize = 16;
@@ -65,12 +65,13 @@ impl<'a> Envelope<'a> {
     /// The body of a value that is not encrypted.
     pub(super) fn verified(&self, context: Context<'_>) -> Result<&'a [u8], SealError> {
         let (found, body) = self.rest().split_first_chunk().ok_or(TOO_SHORT)?;
+        let context = context.hash();
         let right = checksum(context, &self.sealed[..START], body);
         if *found == right { Ok(body) } else { Err(self.refusal(context, "its checksum is wrong")) }
     }
 
     /// Why a value is refused whose checksum or tag is wrong.
-    pub(super) fn refusal(&self, context: Context<'_>, why: &'static str) -> SealError {
+    pub(super) fn refusal(&self, context: ContextHash, why: &'static str) -> SealError {
         if self.mark == context.mark() { SealError::damaged(why) } else { SealError::WrongContext }
     }
 }
@@ -79,6 +80,7 @@ pub(super) const TOO_SHORT: SealError = SealError::damaged("it ends too early");
 
 /// Appends a body that is not encrypted, in its envelope.
 pub(super) fn write_plain(context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
+    let context = context.hash();
     let start = start(context, flags);
     out.reserve(START + CHECKSUM + body.len());
     out.extend_from_slice(&start);
@@ -87,12 +89,12 @@ pub(super) fn write_plain(context: Context<'_>, flags: Flags, body: &[u8], out: 
 }
 
 /// Format, flags and mark.
-pub(super) fn start(context: Context<'_>, Flags(flags): Flags) -> [u8; START] {
+pub(super) fn start(context: ContextHash, Flags(flags): Flags) -> [u8; START] {
     let [a, b, c, d] = context.mark();
     [FORMAT, flags, a, b, c, d]
 }
 
 /// The hash of the body's hash, with that of the context and the start as its seed: a body is read once, where it is.
-fn checksum(context: Context<'_>, start: &[u8], body: &[u8]) -> [u8; CHECKSUM] {
-    xxh3_128_with_seed(&xxh3_128(body).to_le_bytes(), context.hash_with(start)).to_le_bytes()
+fn checksum(context: ContextHash, start: &[u8], body: &[u8]) -> [u8; CHECKSUM] {
+    xxh3_128_with_seed(&xxh3_128(body).to_le_bytes(), context.with(start)).to_le_bytes()
 }

@@ -137,7 +137,7 @@ fn from_hex(text: &str) -> Result<Key, KeyError> {
 /// Reads 43 characters: 32 bytes and two bits, which must be zero.
 fn from_base64(text: &str) -> Result<Key, KeyError> {
     let mut key = Key::empty();
-    let (mut bits, mut held, mut filled) = (0, 0, 0);
+    let (mut bits, mut held, mut filled) = (0_u32, 0, 0);
     for (ix, character) in text.chars().enumerate() {
         bits = (bits << 6 | sextet(character).ok_or(wrong_character(ix, "base64"))?) & 0xfff;
         held += 6;
@@ -147,7 +147,7 @@ fn from_base64(text: &str) -> Result<Key, KeyError> {
             filled += 1;
         }
     }
-    if bits & 0b11 == 0 { Ok(key) } else { Err(wrong_character(42, "base64")) }
+    if bits.is_multiple_of(4) { Ok(key) } else { Err(wrong_character(42, "base64")) }
 }
 
 fn sextet(character: char) -> Option<u32> {

@@ -17,8 +17,14 @@ mod edges;
 mod faulty;
 mod forms;
 mod functions;
+#[cfg(feature = "fuzzing")]
+mod fuzz_corpus;
 mod graph_settings;
+mod housekeeping;
+mod lease;
 mod messages;
+#[cfg(feature = "conformance")]
+mod model;
 mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]
@@ -29,6 +35,8 @@ mod reducer_panics;
 mod retry;
 mod run_options;
 mod save_queue;
+#[cfg(feature = "fuzzing")]
+mod seal;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;

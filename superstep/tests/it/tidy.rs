@@ -52,8 +52,8 @@ fn sql_is_recognised_wherever_it_hides() {
     check(r##"const A: &str = r#"insert or ignore into a"#;"##, 1);
     check(r#"fn f() { log!({ "UPDATE a SET b = 1" }, "CREATE TABLE a (b)") }"#, 2);
     check(
-        r#"/// `SELECT a FROM b` is what it runs.
-             fn f() {} // DELETE FROM a"#,
+        r"/// `SELECT a FROM b` is what it runs.
+             fn f() {} // DELETE FROM a",
         0,
     );
     check(r#"const A: &str = "select another thread"; const B: &str = "update superstep";"#, 0);

@@ -43,9 +43,9 @@ impl PostgresSaver {
         if !shelf.rows.contains_key(&id) {
             return Ok(());
         }
-        let gathered = shelf.to_gather(id).map_err(|missing| desk.damaged(id, missing))?;
+        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         work.fetch(desk, space, gathered, &mut shelf).await?;
-        let outline = shelf.outline(id).map_err(|missing| desk.damaged(id, missing))?;
+        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         work.set_outline(desk, space, id, &outline).await?;
         self.commit(transaction).await
     }

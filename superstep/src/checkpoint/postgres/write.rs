@@ -4,7 +4,7 @@ use tokio_postgres::{Error, Row};
 
 use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
-use crate::checkpoint::rows::{NewRow, OUTLINE_EVERY, PendingRow};
+use crate::checkpoint::rows::{NewRow, PendingRow};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::checkpoints_postgres as sql;
 use crate::id::CheckpointId;
@@ -48,7 +48,7 @@ impl PostgresSaver {
             None => self.put_carefully(&mut client, lease, row).await?,
         };
         match placed {
-            Some(Placed { space, depth }) if depth >= OUTLINE_EVERY => {
+            Some(Placed { space, depth }) if depth >= self.pitch.every => {
                 self.outline(&mut client, lease, space, row.id).await
             }
             _ => Ok(()),

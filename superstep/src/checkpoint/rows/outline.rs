@@ -111,16 +111,13 @@ impl Layout {
     }
 }
 
-/// So many pieces in a row are gathered into one.
-const MANY: usize = 64;
-
 /// Which pieces are worth gathering into one: many rows' tails, or many outlines' parts of tails; they are the last ones.
 /// The first piece may be a whole value and stays where it is.
-pub(crate) fn to_gather(pieces: &[Piece]) -> &[Piece] {
+pub(crate) fn to_gather(pieces: &[Piece], many: usize) -> &[Piece] {
     let Some((_, rest)) = pieces.split_first() else { return &[] };
     let bodies = rest.iter().rev().take_while(|piece| matches!(piece, Piece::Body(_))).count();
     let outlines = rest.len() - bodies;
-    match (bodies >= MANY, outlines >= MANY) {
+    match (bodies >= many, outlines >= many) {
         (false, _) => &[],
         (true, false) => &rest[outlines..],
         (true, true) => rest,

@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Pitch;
 use super::outline::{Outline, OutlineField, Piece, to_gather};
 use super::shelf::{Missing, Shelf};
 use crate::id::CheckpointId;
 
 impl Shelf {
     /// The outline of a row, with long tails gathered in it. What is to be gathered must be on the shelf.
-    pub(crate) fn outline(&self, id: CheckpointId) -> Result<Outline, Missing> {
+    pub(crate) fn outline(&self, id: CheckpointId, pitch: Pitch) -> Result<Outline, Missing> {
         let mut outline = self.layout(id)?.into_outline();
         for field in &mut outline.fields {
-            let (all, many) = (field.pieces.len(), to_gather(&field.pieces).len());
+            let (all, many) = (field.pieces.len(), to_gather(&field.pieces, pitch.many).len());
             if many > 0 {
                 let value = self.gather(&field.name, &field.pieces[all - many..])?;
                 field.hold(id, all - many..all, value);
@@ -21,9 +22,9 @@ impl Shelf {
     }
 
     /// The rows that have what the outline of a row would gather, and are lacking on the shelf.
-    pub(crate) fn to_gather(&self, id: CheckpointId) -> Result<Vec<CheckpointId>, Missing> {
+    pub(crate) fn to_gather(&self, id: CheckpointId, pitch: Pitch) -> Result<Vec<CheckpointId>, Missing> {
         let layout = self.layout(id)?;
-        let pieces = layout.fields.iter().flat_map(|(_, pieces)| to_gather(pieces));
+        let pieces = layout.fields.iter().flat_map(|(_, pieces)| to_gather(pieces, pitch.many));
         Ok(pieces.map(|piece| piece.owner()).filter(|owner| self.lacks(*owner)).collect())
     }
 }

@@ -5,9 +5,7 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Reading;
-use crate::checkpoint::rows::{
-    Desk, NewRow, OUTLINE_EVERY, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros,
-};
+use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::checkpoints_sqlite as sql;
 use crate::id::{CheckpointId, TaskId};
@@ -68,7 +66,7 @@ impl Reading<'_> {
         for pending in &row.pending {
             self.add_pending(desk, space, pending, None)?;
         }
-        if depth >= OUTLINE_EVERY { self.add_outline(desk, space, row.id) } else { Ok(()) }
+        if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
 
     /// The namespace that a lease gives, if it is still the latest.
@@ -151,9 +149,9 @@ impl Reading<'_> {
     /// Gives a row an outline, so that reading need not go further down.
     fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
         let mut shelf = self.found(desk, sql::CHAIN, params![space, id_bytes(id)])?.shelf;
-        let gathered = shelf.to_gather(id).map_err(|missing| desk.damaged(id, missing))?;
+        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.fetch(desk, space, &gathered, &mut shelf)?;
-        let outline = shelf.outline(id).map_err(|missing| desk.damaged(id, missing))?;
+        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.set_outline(desk, space, id, &outline)
     }
 
