@@ -10,6 +10,8 @@ mod codec;
 mod lease;
 mod memory;
 mod name;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -30,6 +32,8 @@ pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
 pub use name::{Name, Shape};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresSaver;
 pub use prune::{Prune, Swept};
 pub(crate) use record::FORMAT;
 pub use record::{

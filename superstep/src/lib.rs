@@ -90,6 +90,8 @@ pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
     NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
+#[cfg(feature = "postgres")]
+pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::{

@@ -6,6 +6,7 @@
 //! are there, and pruning replaces pieces that go away by outlines that hold them.
 
 mod body;
+mod found;
 mod inputs;
 mod outline;
 mod removal;
@@ -14,6 +15,7 @@ mod shelf;
 use std::time::{Duration, SystemTime};
 
 pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
+pub(crate) use found::{Found, Raw, RawPending};
 pub(crate) use inputs::Inputs;
 pub(crate) use outline::Outline;
 pub(crate) use removal::{needed_without, outlines_without};

@@ -2,6 +2,8 @@
 //!
 //! Values are always bound, never written into a text.
 
+#[cfg(feature = "postgres")]
+pub(crate) mod checkpoints_postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod checkpoints_sqlite;
 #[cfg(feature = "postgres")]
@@ -13,7 +15,7 @@ use super::Component;
 
 /// What a PostgreSQL schema holds.
 #[cfg(feature = "postgres")]
-pub(crate) const POSTGRES: &[Component] = &[];
+pub(crate) const POSTGRES: &[Component] = &[Component { name: "checkpoints", scripts: checkpoints_postgres::SCRIPTS }];
 
 /// What a SQLite database holds.
 #[cfg(feature = "sqlite")]

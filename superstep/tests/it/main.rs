@@ -29,6 +29,7 @@ mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod postgres_saver;
 mod questions;
 mod recovery;
 mod reducer_panics;

@@ -21,15 +21,15 @@ impl Shelf {
         Ok(outline)
     }
 
-    /// The rows that have what the outline of a row would gather, and are not on the shelf.
+    /// The rows that have what the outline of a row would gather, and are lacking on the shelf.
     pub(crate) fn to_gather(&self, id: CheckpointId, pitch: Pitch) -> Result<Vec<CheckpointId>, Missing> {
         let layout = self.layout(id)?;
         let pieces = layout.fields.iter().flat_map(|(_, pieces)| to_gather(pieces, pitch.many));
-        Ok(pieces.map(|piece| piece.owner()).filter(|owner| !self.rows.contains_key(owner)).collect())
+        Ok(pieces.map(|piece| piece.owner()).filter(|owner| self.lacks(*owner)).collect())
     }
 }
 
-/// The rows that are not on the shelf, but hold what has to be moved together with what is removed.
+/// The rows that are lacking on the shelf, but hold what has to be moved together with what is removed.
 pub(crate) fn needed_without(
     shelf: &Shelf,
     removed: &HashSet<CheckpointId>,
@@ -42,7 +42,7 @@ pub(crate) fn needed_without(
             needed.extend(pieces[..moved].iter().map(|piece| piece.owner()));
         }
     }
-    needed.retain(|id| !shelf.rows.contains_key(id));
+    needed.retain(|id| shelf.lacks(*id));
     Ok(needed)
 }
 

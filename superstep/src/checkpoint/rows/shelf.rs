@@ -48,6 +48,20 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
+    /// Whether a row is not here, or not whole, because the one that it cuts from is not.
+    pub(crate) fn lacks(&self, id: CheckpointId) -> bool {
+        self.rows.get(&id).is_none_or(|row| !row.cuts.is_empty())
+    }
+
+    /// Takes in rows that are lacking here.
+    pub(crate) fn add(&mut self, rows: HashMap<CheckpointId, Row>) {
+        for (id, row) in rows {
+            if self.lacks(id) {
+                self.rows.insert(id, row);
+            }
+        }
+    }
+
     /// Brings in what rows cut from their bases, as far as those are here.
     pub(crate) fn settle(&mut self) {
         let uncut = self.rows.iter().filter(|(_, row)| !row.cuts.is_empty()).map(|(id, _)| *id);

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Reading;
-use super::read::{pending_row, stored};
-use crate::checkpoint::rows::{Desk, id_bytes, id_from, micros, moment};
+use super::read::stored;
+use crate::checkpoint::rows::{Desk, PendingRow, RawPending, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::checkpoints_sqlite as sql;
 use crate::id::CheckpointId;
@@ -111,20 +111,16 @@ impl Reading<'_> {
     }
 
     /// Rows of what tasks wrote in a namespace.
-    pub(super) fn pending(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        sql: &str,
-    ) -> Result<Vec<crate::checkpoint::rows::PendingRow>, CheckpointError> {
-        type Columns = (Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+    pub(super) fn pending(&self, desk: Desk<'_>, space: i64, sql: &str) -> Result<Vec<PendingRow>, CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql)?;
-            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
+            let columns = |row: &rusqlite::Row<'_>| {
+                let [checkpoint, task] = [row.get(0)?, row.get(1)?];
+                Ok(RawPending { checkpoint, task, consumed: row.get(2)?, body: row.get(3)? })
+            };
+            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let found = self.done(find())?.into_iter();
-        found.map(|(at, task, by, body)| pending_row(desk, &at, &task, by.as_deref(), body)).collect()
+        self.done(find())?.into_iter().map(|found| found.row(desk)).collect()
     }
 
     /// Forgets at most a batch of what a rule does not keep, and says how many.

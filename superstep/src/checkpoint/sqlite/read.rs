@@ -1,23 +1,12 @@
 //! Reading: the rows of a checkpoint come in one statement.
 
-use std::collections::HashMap;
-
 use rusqlite::{Params, Row, params};
 
 use super::Reading;
-use crate::checkpoint::rows::{Desk, IdBytes, PendingRow, Shelf, StoredRow, id_bytes, id_from, source_number};
-use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint, Shape};
+use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, id_bytes, source_number};
+use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::checkpoints_sqlite as sql;
-use crate::id::{CheckpointId, TaskId};
-
-/// What a statement gave: rows, and what was asked for.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) shelf: Shelf,
-    pub(super) head: Option<CheckpointId>,
-    /// The checkpoints that were asked for, newest first.
-    pub(super) listed: Vec<CheckpointId>,
-}
+use crate::id::CheckpointId;
 
 impl Reading<'_> {
     /// The head of a namespace, and a checkpoint: this one, or the head.
@@ -30,13 +19,7 @@ impl Reading<'_> {
         let desk = self.desk(thread, namespace);
         let id = checkpoint.map(id_bytes);
         let found = self.found(desk, sql::GET, params![thread, namespace, self.cutoff, id])?;
-        let wanted = checkpoint.or(found.head);
-        let is_there = wanted.is_some_and(|wanted| found.shelf.rows.contains_key(&wanted));
-        match wanted {
-            // A head that is not there is damage, an id that is not there is none.
-            Some(id) if is_there || found.head == Some(id) => Ok((found.head, Some(saved(desk, &found.shelf, id)?))),
-            _ => Ok((found.head, None)),
-        }
+        found.checkpoint(desk, checkpoint)
     }
 
     pub(super) fn list(
@@ -58,9 +41,9 @@ impl Reading<'_> {
             let params = params![thread, namespace, self.cutoff, before, only, source, step, limit];
             let found = self.found(desk, sql::LIST, params)?;
             for id in &found.listed {
-                if query.matches(&found.shelf.row(*id).map_err(|m| damaged(desk, *id, m))?.record) && all.len() < wanted
+                if query.matches(&found.shelf.row(*id).map_err(|m| desk.damaged(*id, m))?.record) && all.len() < wanted
                 {
-                    all.push(saved(desk, &found.shelf, *id)?);
+                    all.push(found.saved(desk, *id)?);
                 }
             }
             query.before = found.listed.last().copied();
@@ -94,7 +77,7 @@ impl Reading<'_> {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params)?;
             while let Some(row) = rows.next()? {
-                raw.take(row)?;
+                take(&mut raw, row)?;
             }
             Ok(())
         };
@@ -103,67 +86,20 @@ impl Reading<'_> {
     }
 }
 
-/// A checkpoint that is put together from rows.
-pub(super) fn saved(desk: Desk<'_>, shelf: &Shelf, id: CheckpointId) -> Result<SavedCheckpoint, CheckpointError> {
-    shelf.saved(id).map_err(|missing| damaged(desk, id, missing))
-}
-
-pub(super) fn damaged(desk: Desk<'_>, id: CheckpointId, missing: crate::checkpoint::rows::Missing) -> CheckpointError {
-    desk.fail(id, missing.0, "it is not in the database; the database is damaged")
-}
-
-/// Rows as they came.
-#[derive(Default)]
-struct Raw {
-    checkpoints: Vec<StoredRow>,
-    pending: Vec<(Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>)>,
-    shapes: Vec<(Vec<u8>, Vec<u8>)>,
-    head: Option<Vec<u8>>,
-    listed: Vec<Vec<u8>>,
-}
-
-impl Raw {
-    fn take(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        match row.get(0)? {
-            0 => self.checkpoints.push(stored(row)?),
-            1 => self.pending.push((row.get(1)?, row.get(2)?, row.get(3)?, row.get(10)?)),
-            2 => self.shapes.push((row.get(1)?, row.get(10)?)),
-            3 => self.head = row.get(1)?,
-            _ => self.listed.extend(row.get::<_, Option<Vec<u8>>>(1)?),
-        }
-        Ok(())
+fn take(raw: &mut Raw, row: &Row<'_>) -> rusqlite::Result<()> {
+    match row.get(0)? {
+        0 => raw.checkpoints.push(stored(row)?),
+        1 => raw.pending.push(RawPending {
+            checkpoint: row.get(1)?,
+            task: row.get(2)?,
+            consumed: row.get(3)?,
+            body: row.get(10)?,
+        }),
+        2 => raw.shapes.push((row.get(1)?, row.get(10)?)),
+        3 => raw.head = row.get(1)?,
+        _ => raw.listed.extend(row.get::<_, Option<Vec<u8>>>(1)?),
     }
-
-    fn open(self, desk: Desk<'_>) -> Result<Found, CheckpointError> {
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let shapes = self.shapes.iter().map(|(digest, body)| desk.open_shape(digest, body));
-        let shapes: HashMap<IdBytes, Shape> = shapes.collect::<Result<_, _>>()?;
-        let mut found = Found { head: self.head.as_deref().map(id).transpose()?, ..Found::default() };
-        for stored in self.checkpoints {
-            let (id, row) = desk.open(stored, &shapes)?;
-            found.shelf.rows.insert(id, row);
-        }
-        found.shelf.settle();
-        for (checkpoint, task, consumed, body) in self.pending {
-            let row = pending_row(desk, &checkpoint, &task, consumed.as_deref(), body)?;
-            found.shelf.pending.push(desk.open_pending(&row)?);
-        }
-        found.listed = self.listed.iter().map(|listed| id(listed)).collect::<Result<_, _>>()?;
-        found.listed.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(found)
-    }
-}
-
-pub(super) fn pending_row(
-    desk: Desk<'_>,
-    checkpoint: &[u8],
-    task: &[u8],
-    consumed: Option<&[u8]>,
-    body: Vec<u8>,
-) -> Result<PendingRow, CheckpointError> {
-    let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
-    let task = TaskId::from_u128(id(task)?.as_u128());
-    Ok(PendingRow { checkpoint: id(checkpoint)?, task, consumed: consumed.map(id).transpose()?, body })
+    Ok(())
 }
 
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {

@@ -6,7 +6,6 @@ use rusqlite::params;
 
 use super::Reading;
 use super::housekeeping::{Made, Space};
-use super::read::damaged;
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
 use crate::database::sql::checkpoints_sqlite as sql;
@@ -51,12 +50,12 @@ impl Reading<'_> {
         let staying: Vec<CheckpointId> = staying.collect();
         let mut shelf = Shelf::default();
         for id in &staying {
-            if !shelf.rows.contains_key(id) {
-                shelf.rows.extend(self.found(desk, sql::CHAIN, params![space, id_bytes(*id)])?.shelf.rows);
+            if shelf.lacks(*id) {
+                shelf.add(self.found(desk, sql::CHAIN, params![space, id_bytes(*id)])?.shelf.rows);
             }
         }
         let Some(any) = staying.first().copied() else { return Ok(()) };
-        let broken = |missing| damaged(desk, any, missing);
+        let broken = |missing| desk.damaged(any, missing);
         let needed = needed_without(&shelf, removed, &staying).map_err(broken)?;
         self.fetch(desk, space, &needed.into_iter().collect::<Vec<_>>(), &mut shelf)?;
         let outlines = outlines_without(&shelf, removed, staying).map_err(broken)?;

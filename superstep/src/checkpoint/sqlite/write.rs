@@ -5,8 +5,7 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Reading;
-use super::read::{damaged, pending_row};
-use crate::checkpoint::rows::{Desk, NewRow, PendingRow, Shelf, id_bytes, id_from, micros};
+use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::checkpoints_sqlite as sql;
 use crate::id::{CheckpointId, TaskId};
@@ -150,9 +149,9 @@ impl Reading<'_> {
     /// Gives a row an outline, so that reading need not go further down.
     fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
         let mut shelf = self.found(desk, sql::CHAIN, params![space, id_bytes(id)])?.shelf;
-        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| damaged(desk, id, missing))?;
+        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.fetch(desk, space, &gathered, &mut shelf)?;
-        let outline = shelf.outline(id, self.pitch).map_err(|missing| damaged(desk, id, missing))?;
+        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.set_outline(desk, space, id, &outline)
     }
 
@@ -161,7 +160,7 @@ impl Reading<'_> {
         desk: Desk<'_>,
         space: i64,
         id: CheckpointId,
-        outline: &crate::checkpoint::rows::Outline,
+        outline: &Outline,
     ) -> Result<(), CheckpointError> {
         let owners: Vec<u8> = outline.owners(id).into_iter().flat_map(id_bytes).collect();
         let sealed = desk.outline(id, outline)?;
@@ -177,8 +176,8 @@ impl Reading<'_> {
         shelf: &mut Shelf,
     ) -> Result<(), CheckpointError> {
         for id in ids {
-            if !shelf.rows.contains_key(id) {
-                shelf.rows.extend(self.found(desk, sql::ROW, params![space, id_bytes(*id)])?.shelf.rows);
+            if shelf.lacks(*id) {
+                shelf.add(self.found(desk, sql::ROW, params![space, id_bytes(*id)])?.shelf.rows);
             }
         }
         Ok(())
@@ -229,11 +228,13 @@ impl Reading<'_> {
         let (at, of) = (id_bytes(checkpoint), task.as_u128().to_be_bytes());
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::FIND_PENDING)?;
-            let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get(1)?));
+            let columns = |row: &rusqlite::Row<'_>| {
+                let (checkpoint, task) = (at.to_vec(), of.to_vec());
+                Ok(RawPending { checkpoint, task, consumed: row.get(0)?, body: row.get(1)? })
+            };
             statement.query_row(params![space, at, of], columns).optional()
         };
-        let found = self.done(find())?;
-        found.map(|(consumed, body)| pending_row(desk, &at, &of, consumed.as_deref(), body)).transpose()
+        self.done(find())?.map(|found| found.row(desk)).transpose()
     }
 
     /// What a row says that a task wrote, with the values that lie in the checkpoint that consumed them.
@@ -241,7 +242,7 @@ impl Reading<'_> {
         let pending = desk.open_pending(row)?;
         let mut shelf = Shelf::default();
         self.fetch(desk, space, row.consumed.as_slice(), &mut shelf)?;
-        shelf.task(&pending).map_err(|missing| damaged(desk, row.checkpoint, missing))
+        shelf.task(&pending).map_err(|missing| desk.damaged(row.checkpoint, missing))
     }
 
     pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {

@@ -1,0 +1,249 @@
+//! Checkpoints in PostgreSQL.
+//!
+//! A step is one statement: it checks the thread's epoch and the head of the namespace while it holds their rows, so a
+//! process that was left behind changes nothing, and nothing is asked before. What is rare has a transaction.
+
+mod careful;
+mod copy;
+mod housekeeping;
+mod outline;
+mod read;
+mod removal;
+mod work;
+mod write;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::rows::{Desk, IdBytes, Inputs, NewRow, Pitch};
+use super::{
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
+    TaskRecord, check_name,
+};
+use crate::database::{DatabaseError, PostgresDatabase};
+use crate::id::CheckpointId;
+use crate::seal::Seal;
+
+/// Keeps checkpoints in a PostgreSQL database; clones share it.
+///
+/// A save is one round trip, and is answered when it is committed. Many processes may use one schema: whoever claims a
+/// thread last has it. If the connection is lost in the middle, the same is tried once more on another one.
+///
+/// ```no_run
+/// use superstep::{AgentState, EchoAgent, Message, PostgresDatabase, PostgresSaver, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let database = PostgresDatabase::connect("postgres://agent:secret@db.example.com/agents").await?;
+/// let app = StateGraph::<AgentState>::new()
+///     .add_node("echo", EchoAgent)
+///     .add_edge(START, "echo")
+///     .checkpointer(PostgresSaver::new(&database))
+///     .compile()?;
+/// let out = app.invoke(AgentState { messages: vec![Message::user("one")] }).thread("t").await?;
+/// assert_eq!(out.state.messages.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PostgresSaver {
+    database: PostgresDatabase,
+    seal: Seal,
+    /// In microseconds.
+    ttl: Option<i64>,
+    /// The shapes that are known to be in the database.
+    shapes: Arc<Mutex<HashSet<IdBytes>>>,
+    inputs: Inputs,
+    pitch: Pitch,
+}
+
+/// Does it once more if the connection was lost: what is done twice has the same outcome.
+macro_rules! again_if_lost {
+    ($attempt:expr) => {
+        match $attempt.await {
+            Err(error) if is_lost(&error) => $attempt.await,
+            done => done,
+        }
+    };
+}
+
+impl PostgresSaver {
+    /// Keeps them in this database.
+    pub fn new(database: &PostgresDatabase) -> Self {
+        Self {
+            database: database.clone(),
+            seal: Seal::new(),
+            ttl: None,
+            shapes: Arc::default(),
+            inputs: Inputs::default(),
+            pitch: Pitch::default(),
+        }
+    }
+
+    /// How values are sealed: compressed or encrypted.
+    #[must_use]
+    pub fn seal(self, seal: Seal) -> Self {
+        Self { seal, ..self }
+    }
+
+    /// Forgets threads that were not written to for so long, by the clock of the database. They are gone at once;
+    /// [`sweep`](Checkpointer::sweep) frees their space.
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> Self {
+        /// The calendar of the database does not reach back much further.
+        const LONGEST: Duration = Duration::from_hours(24 * 365 * 1000);
+        Self { ttl: Some(ttl.min(LONGEST).as_micros() as i64), ..self }
+    }
+
+    /// Makes outlines after so many rows, of so many pieces: short sequences of calls reach them too.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn outlines(self, every: i64, many: usize) -> Self {
+        Self { pitch: Pitch { every, many }, ..self }
+    }
+
+    /// The database, for stores and caches in the same schema, and to close it.
+    pub fn database(&self) -> &PostgresDatabase {
+        &self.database
+    }
+
+    fn desk<'a>(&'a self, thread: &'a str, namespace: &'a str) -> Desk<'a> {
+        Desk { seal: &self.seal, thread, namespace }
+    }
+
+    /// Leaves a shape out that is known to be there.
+    fn without_known_shape(&self, row: NewRow) -> NewRow {
+        let known = self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.shape);
+        NewRow { shape_body: row.shape_body.filter(|_| !known), ..row }
+    }
+}
+
+/// Whether nobody knows what became of it, because the connection broke.
+fn is_lost(error: &CheckpointError) -> bool {
+    let CheckpointError::Backend(error) = error else { return false };
+    matches!(error.downcast_ref(), Some(DatabaseError::Connection { .. }))
+}
+
+/// Nothing has a name that PostgreSQL cannot keep.
+fn is_kept(names: &[&str]) -> bool {
+    !names.iter().any(|name| name.contains('\0'))
+}
+
+fn check(what: &str, name: &str) -> Result<(), CheckpointError> {
+    if is_kept(&[name]) {
+        return Ok(());
+    }
+    let shown = name.escape_debug();
+    Err(CheckpointError::backend(format!("{what} `{shown}` holds a NUL character; remove it")))
+}
+
+/// A thread whose name cannot be kept was never claimed.
+fn check_lease(lease: Lease<'_>) -> Result<(), CheckpointError> {
+    if !is_kept(&[lease.thread]) {
+        return Err(CheckpointError::fenced(lease.thread, lease.epoch, None));
+    }
+    check("namespace", lease.namespace)
+}
+
+#[async_trait]
+impl Checkpointer for PostgresSaver {
+    async fn claim(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Claim, CheckpointError> {
+        check_name(thread)?;
+        check("namespace", namespace)?;
+        again_if_lost!(self.claim_once(thread, namespace, checkpoint))
+    }
+
+    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+        let run = checkpoint.run.as_deref().unwrap_or_default();
+        if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
+            return Saving::done(Err(error));
+        }
+        let input = self.inputs.take(lease, &checkpoint);
+        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input) {
+            Ok(row) => self.without_known_shape(row),
+            Err(error) => return Saving::done(Err(error)),
+        };
+        let (saver, thread, namespace) = (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned());
+        let epoch = lease.epoch;
+        Saving::later(async move {
+            let lease = Lease::new(&thread, &namespace, epoch);
+            again_if_lost!(saver.put_once(lease, &row))?;
+            saver.shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(row.shape);
+            Ok(())
+        })
+    }
+
+    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        if let Err(error) = check_lease(lease) {
+            return Saving::done(Err(error));
+        }
+        let (saver, thread, namespace) = (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned());
+        let epoch = lease.epoch;
+        Saving::later(async move {
+            let lease = Lease::new(&thread, &namespace, epoch);
+            again_if_lost!(saver.put_writes_once(lease, checkpoint, &task))
+        })
+    }
+
+    async fn get(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
+        again_if_lost!(self.get_once(thread, namespace, checkpoint))
+    }
+
+    async fn list(
+        &self,
+        thread: &str,
+        namespace: &str,
+        query: &ListQuery,
+    ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
+        again_if_lost!(self.list_once(thread, namespace, query.clone()))
+    }
+
+    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
+        again_if_lost!(self.namespaces_once(thread))
+    }
+
+    async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
+        again_if_lost!(self.threads_once(after, limit))
+    }
+
+    async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
+        self.forget(thread).await
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        check_name(to)?;
+        self.copy(from, to).await
+    }
+
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        let mut pruned = 0;
+        loop {
+            match self.prune_some(thread, prune).await? {
+                0 => return Ok(pruned),
+                some => pruned += some,
+            }
+        }
+    }
+
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        self.forget_run(run).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        let expired = self.forget_all_expired().await?;
+        Ok(Swept { expired, orphans: self.remove_orphans().await? })
+    }
+}

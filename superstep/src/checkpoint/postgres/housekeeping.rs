@@ -1,0 +1,213 @@
+//! Threads as a whole: forgetting, pruning and sweeping, in batches beside those who write.
+
+use std::collections::HashSet;
+use std::time::SystemTime;
+
+use tokio_postgres::Row;
+
+use super::work::{Param, Work, params};
+use super::{PostgresSaver, is_kept};
+use crate::checkpoint::rows::{Desk, id_from, moment};
+use crate::checkpoint::{CheckpointError, Prune};
+use crate::database::sql::checkpoints_postgres as sql;
+use crate::id::CheckpointId;
+
+/// So many rows are removed in one transaction, so that others who write need not wait long.
+const BATCH: usize = 1000;
+
+/// A namespace of a thread.
+pub(super) struct Space {
+    pub(super) key: i64,
+    pub(super) name: String,
+    pub(super) head: CheckpointId,
+}
+
+/// A row without what is in it.
+pub(super) struct Made {
+    pub(super) id: CheckpointId,
+    pub(super) base: Option<CheckpointId>,
+    pub(super) root: Option<CheckpointId>,
+    pub(super) created_at: SystemTime,
+    pub(super) has_outline: bool,
+}
+
+impl PostgresSaver {
+    pub(super) async fn forget(&self, thread: &str) -> Result<(), CheckpointError> {
+        if !is_kept(&[thread]) {
+            return Ok(());
+        }
+        let client = self.client().await?;
+        let work = self.work(&client);
+        let by_name: &[Param<'_>] = params![thread => TEXT];
+        let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET, by_name)]).await?;
+        work.clear_all(&self.columns(&rows[1], 0)?).await
+    }
+
+    /// Forgets threads whose time has come, and says how many.
+    pub(super) async fn forget_all_expired(&self) -> Result<usize, CheckpointError> {
+        if self.ttl.is_none() {
+            return Ok(0);
+        }
+        let client = self.client().await?;
+        let work = self.work(&client);
+        let mut forgotten = 0;
+        let expired: Vec<String> = self.columns(&work.rows(sql::EXPIRED, params![self.ttl => INT8]).await?, 0)?;
+        for thread in &expired {
+            let by_name: &[Param<'_>] = params![thread => TEXT];
+            let expired: &[Param<'_>] = params![thread => TEXT, self.ttl => INT8];
+            let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET_EXPIRED, expired)]).await?;
+            let spaces: Vec<i64> = self.columns(&rows[1], 0)?;
+            // One that was used meanwhile, or forgotten by someone else, has none.
+            forgotten += usize::from(!spaces.is_empty());
+            work.clear_all(&spaces).await?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Removes what belongs to no thread, and says how many rows that were.
+    pub(super) async fn remove_orphans(&self) -> Result<usize, CheckpointError> {
+        let client = self.client().await?;
+        let work = self.work(&client);
+        let mut removed = work.run(sql::ORPHANED_SPACES, &[]).await?;
+        let lost: Vec<i64> = self.columns(&work.rows(sql::LOST_SPACES, &[]).await?, 0)?;
+        for space in lost {
+            removed += work.clear(space).await?;
+        }
+        Ok(removed + work.run(sql::ORPHANED_PENDING, &[]).await?)
+    }
+
+    /// Forgets at most a batch of what a rule does not keep, and says how many.
+    pub(super) async fn prune_some(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        if !is_kept(&[thread]) {
+            return Ok(0);
+        }
+        let mut client = self.client().await?;
+        let transaction = self.begin(&mut client).await?;
+        let work = self.work(transaction.client());
+        work.row(sql::HOLD, params![thread => TEXT]).await?;
+        let spaces = work.spaces(thread).await?;
+        let root = match spaces.iter().find(|space| space.name.is_empty()) {
+            Some(root) => work.made(self.desk(thread, ""), root.key).await?,
+            None => Vec::new(),
+        };
+        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        for space in &spaces {
+            let desk = self.desk(thread, &space.name);
+            let made = work.made(desk, space.key).await?;
+            let doomed = doomed(space, &made, &kept);
+            if !doomed.is_empty() {
+                work.remove(desk, space, &made, &doomed).await?;
+                self.commit(transaction).await?;
+                return Ok(doomed.len());
+            }
+        }
+        Ok(0)
+    }
+
+    pub(super) async fn forget_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        if !is_kept(&[run]) {
+            return Ok(0);
+        }
+        let client = self.client().await?;
+        let found = self.work(&client).rows(sql::SPACES_OF_RUN, params![run => TEXT]).await?;
+        drop(client);
+        let mut forgotten = 0;
+        for row in &found {
+            let (thread, space): (String, i64) = (self.column(row, 0)?, self.column(row, 1)?);
+            loop {
+                match self.forget_some_of_run(&thread, space, run).await? {
+                    0 => break,
+                    some => forgotten += some,
+                }
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
+    async fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
+        let mut client = self.client().await?;
+        let transaction = self.begin(&mut client).await?;
+        let work = self.work(transaction.client());
+        work.row(sql::HOLD, params![thread => TEXT]).await?;
+        let Some(space) = work.spaces(thread).await?.into_iter().find(|space| space.key == key) else {
+            return Ok(0);
+        };
+        let desk = self.desk(thread, &space.name);
+        let params: &[Param<'_>] = params![key => INT8, run => TEXT, BATCH as i64 => INT8];
+        let rows = work.rows(sql::OF_RUN, params).await?;
+        let ids = rows.iter().map(|row| work.id(desk, row, 0));
+        let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
+        if !doomed.is_empty() {
+            work.remove(desk, &space, &work.made(desk, key).await?, &doomed).await?;
+            self.commit(transaction).await?;
+        }
+        Ok(doomed.len())
+    }
+}
+
+/// At most a batch of the rows of a namespace that go, if these of the root stay.
+fn doomed(space: &Space, made: &[Made], kept: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
+    let stays = |made: &Made| match &*space.name {
+        "" => kept.contains(&made.id),
+        inner => Prune::keeps_under(inner, made.id == space.head, made.root, kept),
+    };
+    made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
+}
+
+impl Work<'_> {
+    pub(super) async fn spaces(&self, thread: &str) -> Result<Vec<Space>, CheckpointError> {
+        let rows = self.rows(sql::SPACES, params![thread => TEXT]).await?;
+        let space = |row: &Row| {
+            let name: String = self.saver.column(row, 1)?;
+            let head = self.id(self.saver.desk(thread, &name), row, 2)?;
+            Ok(Space { key: self.saver.column(row, 0)?, name, head })
+        };
+        rows.iter().map(space).collect()
+    }
+
+    pub(super) async fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
+        let rows = self.rows(sql::MADE, params![space => INT8]).await?;
+        let made = |row: &Row| {
+            Ok(Made {
+                id: self.id(desk, row, 0)?,
+                base: self.optional_id(desk, row, 1)?,
+                root: self.optional_id(desk, row, 2)?,
+                created_at: moment(self.saver.column(row, 3)?),
+                has_outline: self.saver.column(row, 4)?,
+            })
+        };
+        rows.iter().map(made).collect()
+    }
+
+    fn id(&self, desk: Desk<'_>, row: &Row, place: usize) -> Result<CheckpointId, CheckpointError> {
+        id_from(self.saver.column(row, place)?).map_err(|why| desk.fail("?", "row", why))
+    }
+
+    fn optional_id(&self, desk: Desk<'_>, row: &Row, place: usize) -> Result<Option<CheckpointId>, CheckpointError> {
+        let bytes: Option<&[u8]> = self.saver.column(row, place)?;
+        bytes.map(id_from).transpose().map_err(|why| desk.fail("?", "row", why))
+    }
+
+    pub(super) async fn clear_all(&self, spaces: &[i64]) -> Result<(), CheckpointError> {
+        for space in spaces {
+            self.clear(*space).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of a namespace that nobody has, and says how many there were.
+    async fn clear(&self, space: i64) -> Result<usize, CheckpointError> {
+        let mut cleared = 0;
+        for sql in [sql::SOME_PENDING, sql::SOME_CHECKPOINTS] {
+            loop {
+                let removed = self.run(sql, params![space => INT8, BATCH as i64 => INT8]).await?;
+                cleared += removed;
+                if removed < BATCH {
+                    break;
+                }
+            }
+        }
+        Ok(cleared)
+    }
+}

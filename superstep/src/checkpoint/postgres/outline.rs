@@ -1,0 +1,67 @@
+//! Outlines, so that reading need not go far down.
+
+use super::PostgresSaver;
+use super::work::{Param, Work, bytes, params};
+use crate::checkpoint::rows::{Desk, Outline};
+use crate::checkpoint::{CheckpointError, Lease};
+use crate::database::PostgresClient;
+use crate::database::sql::checkpoints_postgres as sql;
+use crate::id::CheckpointId;
+
+impl PostgresSaver {
+    /// Gives a row an outline. The row is saved already: if the database fails now, the next row gets one.
+    pub(super) async fn outline(
+        &self,
+        client: &mut PostgresClient,
+        lease: Lease<'_>,
+        space: i64,
+        id: CheckpointId,
+    ) -> Result<(), CheckpointError> {
+        match self.add_outline(client, self.desk(lease.thread, lease.namespace), space, id).await {
+            Err(CheckpointError::Backend(error)) => {
+                tracing::warn!(thread = lease.thread, checkpoint = %id, %error, "a checkpoint got no outline");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    async fn add_outline(
+        &self,
+        client: &mut PostgresClient,
+        desk: Desk<'_>,
+        space: i64,
+        id: CheckpointId,
+    ) -> Result<(), CheckpointError> {
+        let transaction = self.begin(client).await?;
+        let work = self.work(transaction.client());
+        if work.row(sql::SHARE, params![space => INT8]).await?.is_none() {
+            return Ok(());
+        }
+        let chain: &[Param<'_>] = params![space => INT8, vec![bytes(id)] => BYTEA_ARRAY];
+        let mut shelf = work.found(desk, sql::CHAINS, chain).await?.shelf;
+        if !shelf.rows.contains_key(&id) {
+            return Ok(());
+        }
+        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
+        work.fetch(desk, space, gathered, &mut shelf).await?;
+        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
+        work.set_outline(desk, space, id, &outline).await?;
+        self.commit(transaction).await
+    }
+}
+
+impl Work<'_> {
+    pub(super) async fn set_outline(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        id: CheckpointId,
+        outline: &Outline,
+    ) -> Result<(), CheckpointError> {
+        let owners: Vec<_> = outline.owners(id).into_iter().map(bytes).collect();
+        let sealed = desk.outline(id, outline)?;
+        let params: &[Param<'_>] = params![space => INT8, bytes(id) => BYTEA, owners => BYTEA_ARRAY, sealed => BYTEA];
+        self.run(sql::SET_OUTLINE, params).await.map(drop)
+    }
+}

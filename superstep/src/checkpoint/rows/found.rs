@@ -1,0 +1,93 @@
+//! What a statement gave, opened.
+
+use std::collections::HashMap;
+
+use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from};
+use crate::checkpoint::{CheckpointError, SavedCheckpoint, Shape};
+use crate::id::{CheckpointId, TaskId};
+
+/// Rows as they came.
+#[derive(Default)]
+pub(crate) struct Raw {
+    pub(crate) checkpoints: Vec<StoredRow>,
+    pub(crate) pending: Vec<RawPending>,
+    /// Digests and bodies.
+    pub(crate) shapes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) head: Option<Vec<u8>>,
+    pub(crate) listed: Vec<Vec<u8>>,
+}
+
+/// What a task wrote, as it came.
+pub(crate) struct RawPending {
+    pub(crate) checkpoint: Vec<u8>,
+    pub(crate) task: Vec<u8>,
+    pub(crate) consumed: Option<Vec<u8>>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Rows, and what was asked for.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) shelf: Shelf,
+    pub(crate) head: Option<CheckpointId>,
+    /// The checkpoints that were asked for, newest first.
+    pub(crate) listed: Vec<CheckpointId>,
+}
+
+impl Raw {
+    pub(crate) fn open(self, desk: Desk<'_>) -> Result<Found, CheckpointError> {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+        let shapes = self.shapes.iter().map(|(digest, body)| desk.open_shape(digest, body));
+        let shapes: HashMap<IdBytes, Shape> = shapes.collect::<Result<_, _>>()?;
+        let mut found = Found { head: self.head.as_deref().map(id).transpose()?, ..Found::default() };
+        for stored in self.checkpoints {
+            let (id, row) = desk.open(stored, &shapes)?;
+            found.shelf.rows.insert(id, row);
+        }
+        found.shelf.settle();
+        for pending in self.pending {
+            found.shelf.pending.push(desk.open_pending(&pending.row(desk)?)?);
+        }
+        found.listed = self.listed.iter().map(|listed| id(listed)).collect::<Result<_, _>>()?;
+        found.listed.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(found)
+    }
+}
+
+impl RawPending {
+    pub(crate) fn row(self, desk: Desk<'_>) -> Result<PendingRow, CheckpointError> {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
+        let task = TaskId::from_u128(id(&self.task)?.as_u128());
+        let consumed = self.consumed.as_deref().map(id).transpose()?;
+        Ok(PendingRow { checkpoint: id(&self.checkpoint)?, task, consumed, body: self.body })
+    }
+}
+
+impl Found {
+    /// The head, and a checkpoint: this one, or the head.
+    pub(crate) fn checkpoint(
+        &self,
+        desk: Desk<'_>,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<(Option<CheckpointId>, Option<SavedCheckpoint>), CheckpointError> {
+        let wanted = checkpoint.or(self.head);
+        let is_there = wanted.is_some_and(|wanted| self.shelf.rows.contains_key(&wanted));
+        match wanted {
+            // A head that is not there is damage, an id that is not there is none.
+            Some(id) if is_there || self.head == Some(id) => Ok((self.head, Some(self.saved(desk, id)?))),
+            _ => Ok((self.head, None)),
+        }
+    }
+
+    /// A checkpoint that is put together from rows.
+    pub(crate) fn saved(&self, desk: Desk<'_>, id: CheckpointId) -> Result<SavedCheckpoint, CheckpointError> {
+        self.shelf.saved(id).map_err(|missing| desk.damaged(id, missing))
+    }
+}
+
+impl Desk<'_> {
+    /// Something that a checkpoint needs is missing.
+    pub(crate) fn damaged(&self, id: CheckpointId, missing: Missing) -> CheckpointError {
+        self.fail(id, missing.0, "it is not in the database; the database is damaged")
+    }
+}
