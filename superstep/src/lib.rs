@@ -87,8 +87,8 @@ pub use draw::{Drawing, DrawnEdge, DrawnNode};
 pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NamedPath,
-    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, Migrated, NamedPath,
+    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, Subgraph, Then,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
@@ -146,3 +146,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/migrations.md")]
+struct Migrations;
