@@ -52,6 +52,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | attribute | meaning |
 /// |---|---|
 /// | `#[state(update = Name)]` | the name of the update struct instead of `ChatUpdate` |
+/// | `#[state(version = 2)]` | the version of what is saved, 1 without it; `StateGraph::migrate` reads earlier ones |
 /// | `#[state(crate = path)]` | where superstep is, if not at `::superstep` |
 ///
 /// # Attributes of a field

@@ -17,6 +17,7 @@ pub(crate) struct Model {
     pub(crate) update: Ident,
     pub(crate) write: Ident,
     pub(crate) krate: Path,
+    pub(crate) version: Option<u32>,
     /// As the struct declares them.
     pub(crate) generics: Generics,
     /// With the bounds that a state needs.
@@ -52,6 +53,7 @@ pub(crate) fn model(
         update: update_name(&input.ident, container, errors),
         write: format_ident!("{}Write", input.ident),
         krate: container.krate(),
+        version: container.version,
         generics: input.generics.clone(),
         bounded: input.generics.clone(),
         fields,

@@ -289,6 +289,43 @@ pub enum CheckpointError {
         /// The newest format that this release reads.
         known: u8,
     },
+    /// A checkpoint holds a newer version of the state than the graph has.
+    #[error(
+        "thread `{thread}`, checkpoint {checkpoint} holds version {found} of the state, this graph has version {known}; update the program"
+    )]
+    NewerState {
+        /// The thread.
+        thread: String,
+        /// The checkpoint.
+        checkpoint: String,
+        /// The version found.
+        found: u32,
+        /// The version of the graph's state.
+        known: u32,
+    },
+    /// A checkpoint holds an earlier version of the state, and no migration leads from it to the graph's.
+    #[error(
+        "thread `{thread}`, checkpoint {checkpoint} holds version {found} of the state (fields {}), this graph has version {known}; add the migration that is missing: `.migrate({missing}, ..)`",
+        listed(fields)
+    )]
+    MissingMigration {
+        /// The thread.
+        thread: String,
+        /// The checkpoint.
+        checkpoint: String,
+        /// The version found.
+        found: u32,
+        /// The version of the graph's state.
+        known: u32,
+        /// The version from which nothing leads on.
+        missing: u32,
+        /// The fields that were saved.
+        fields: Vec<String>,
+    },
+}
+
+fn listed(fields: &[String]) -> String {
+    fields.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 impl CheckpointError {

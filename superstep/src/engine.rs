@@ -6,6 +6,7 @@
 mod apply;
 mod attempt;
 mod begin;
+mod bridge;
 mod cached;
 mod calls;
 mod control;

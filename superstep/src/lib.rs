@@ -114,8 +114,8 @@ pub use draw::{Drawing, DrawnEdge, DrawnNode};
 pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, NamedPath,
-    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, StateGraph, Subgraph,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, Migrated, NamedPath,
+    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, Subgraph, Then,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
@@ -182,3 +182,6 @@ struct FromLangGraph;
 #[cfg(all(doctest, feature = "compression", feature = "encryption", feature = "sqlite"))]
 #[doc = include_str!("../../docs/encryption.md")]
 struct Encryption;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/migrations.md")]
+struct Migrations;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::checkpoint::Texts;
-use crate::graph::{Path, PathFn};
+use crate::graph::{Evolution, Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
 
@@ -60,6 +60,10 @@ pub(crate) struct Plan<S: State> {
     pub(crate) stop_before: StopAt,
     pub(crate) stop_after: StopAt,
     pub(crate) step_timeout: Option<std::time::Duration>,
+    /// The version of the state.
+    pub(crate) version: u32,
+    /// What earlier versions of the graph were like.
+    pub(crate) evolution: Evolution,
 }
 
 /// Where a run's input goes.

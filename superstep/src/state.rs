@@ -80,6 +80,12 @@ pub trait State: Clone + Send + Sync + 'static {
     /// The fields, in order; their place is their number.
     fn fields(schema: &Self::Schema) -> &[FieldSpec];
 
+    /// The version of what is saved of it; to be raised when a change of its fields needs a
+    /// [migration](crate::StateGraph::migrate).
+    fn version(_schema: &Self::Schema) -> u32 {
+        1
+    }
+
     /// The state before anything was written.
     fn empty(schema: &Self::Schema) -> Self;
 

@@ -7,13 +7,14 @@ use super::entry::{Entry, entries};
 use super::field;
 use crate::errors::Errors;
 
-const ALLOWED: &str = "on a struct `#[state(..)]` takes `crate = path` and `update = Name`";
+const ALLOWED: &str = "on a struct `#[state(..)]` takes `crate = path`, `update = Name` and `version = 2`";
 
 /// What the struct's attributes ask for.
 #[derive(Default)]
 pub(crate) struct ContainerAttr {
     krate: Option<Path>,
     pub(crate) update: Option<Ident>,
+    pub(crate) version: Option<u32>,
 }
 
 impl ContainerAttr {
@@ -37,6 +38,7 @@ impl ContainerAttr {
         match entry.name().as_str() {
             "crate" => set(&mut self.krate, entry.module("crate = my::superstep", errors), entry, errors),
             "update" => set(&mut self.update, entry.ident("update = ChatPatch", errors), entry, errors),
+            "version" => set(&mut self.version, entry.version("version = 2", errors), entry, errors),
             key if field::is_key(key) => errors.at(entry, format!("`{key}` belongs on a field; {ALLOWED}")),
             key => errors.at(entry, format!("unknown key `{key}`; {ALLOWED}")),
         }
@@ -61,6 +63,23 @@ mod tests {
         assert_eq!(read.update.as_ref().map(ToString::to_string).as_deref(), Some("A"));
         assert!(read.krate().is_ident("crate"));
         assert_eq!(errors.texts(), ["`update` is given twice"]);
+    }
+
+    #[test]
+    fn a_version_is_a_number_from_1_on() {
+        let mut errors = Errors::default();
+        assert_eq!(container(&[parse_quote!(#[state(version = 3)])], &mut errors).version, Some(3));
+        assert!(errors.texts().is_empty());
+        for attr in [
+            parse_quote!(#[state(version = 0)]),
+            parse_quote!(#[state(version = "2")]),
+            parse_quote!(#[state(version = -1)]),
+            parse_quote!(#[state(version = 99999999999)]),
+            parse_quote!(#[state(version)]),
+        ] {
+            assert_eq!(container(&[attr], &mut errors).version, None);
+        }
+        assert_eq!(errors.texts(), ["`version` takes a number from 1 on, as in `version = 2`"; 5]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, ExprPath, LitStr, Path, Token};
+use syn::{Attribute, Expr, ExprPath, LitInt, LitStr, Path, Token};
 
 use crate::errors::Errors;
 
@@ -70,6 +70,15 @@ impl Entry {
     /// The value as text.
     pub(crate) fn text(&self, example: &str, errors: &mut Errors) -> Option<LitStr> {
         self.parsed(<LitStr as Parse>::parse, "a string", example, errors)
+    }
+
+    /// The value as the number of a version.
+    pub(crate) fn version(&self, example: &str, errors: &mut Errors) -> Option<u32> {
+        let parse = |input: ParseStream<'_>| match input.parse::<LitInt>()?.base10_parse()? {
+            0 => Err(input.error("versions begin at 1")),
+            version => Ok(version),
+        };
+        self.parsed(parse, "a number from 1 on", example, errors)
     }
 
     /// The value as an expression, not looked at.

@@ -60,7 +60,7 @@ impl FieldAttr {
         match key.as_str() {
             "rename" => self.take_rename(entry, errors),
             key if is_key(key) => self.take_kind(entry, errors),
-            "crate" | "update" => errors.at(entry, format!("`{key}` belongs on the struct; {ALLOWED}")),
+            "crate" | "update" | "version" => errors.at(entry, format!("`{key}` belongs on the struct; {ALLOWED}")),
             key => errors.at(entry, format!("unknown key `{key}`; {ALLOWED}")),
         }
     }

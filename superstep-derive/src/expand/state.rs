@@ -36,7 +36,9 @@ fn facts(model: &Model) -> TokenStream {
         quote!(#ident: #default,)
     });
     let numbers = model.numbered().map(|(ix, Field { ident, .. })| quote!(#write::#ident(_) => #ix,));
+    let version = model.version.map(|version| quote!(fn version((): &()) -> u32 { #version }));
     quote! {
+        #version
         fn fields((): &()) -> &[#private::FieldSpec] {
             const FIELDS: &[#private::FieldSpec] = &[#(#specs)*];
             FIELDS

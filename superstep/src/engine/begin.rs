@@ -32,7 +32,10 @@ impl<S: State> Run<S> {
         }
         let mut last_step = -2;
         if let Some(loaded) = self.find_checkpoint().await? {
-            let Loaded { record, live, pending } = loaded;
+            let Loaded { record, live, pending, is_older } = loaded;
+            if let Some(saver) = self.saver.as_mut() {
+                saver.older = is_older.then_some((record.id, self.plan.version));
+            }
             last_step = record.step;
             self.live = live;
             self.pending = pending;
@@ -107,6 +110,9 @@ impl<S: State> Run<S> {
         let is_command = matches!(input, RunInput::Command(_));
         let wants_to_go_on = matches!(input, RunInput::Nothing) || is_command;
         let resuming = self.live.max_version > 0 && self.config.resuming.unwrap_or(wants_to_go_on);
+        if resuming {
+            self.refuse_lost_work()?;
+        }
         let time_travel = self.is_time_travel(&input);
         self.replaying = time_travel || self.superseded;
         if time_travel {
@@ -152,6 +158,21 @@ impl<S: State> Run<S> {
         }
         self.tell_subgraphs(resuming, time_travel, bound);
         Ok(())
+    }
+
+    /// Work for a node that is gone is not passed over in silence.
+    fn refuse_lost_work(&self) -> Result<(), Error> {
+        let (Some(node), Some(saver)) = (self.live.lost.first(), &self.saver) else { return Ok(()) };
+        let inside = match &*saver.namespace {
+            "" => String::new(),
+            namespace => format!(" in `{namespace}`"),
+        };
+        Err(Error::invalid(format!(
+            "thread `{}` waits for node `{node}`{inside}, which the graph has no more; say what became of it with \
+             `renamed_node(\"{node}\", ..)` or `removed_node(\"{node}\", ..)`, or drop what is left to do with \
+             `clear_tasks` or new input",
+            saver.thread
+        )))
     }
 
     async fn begin_with_value(&mut self, value: Value, resuming: bool) -> Result<(), Error> {
@@ -244,7 +265,7 @@ impl<S: State> Run<S> {
             null.rest_mut().sends.extend(writes.sends().iter().cloned());
             if let Some(saver) = &self.saver {
                 let record = writes.record(&self.plan, &saver.scribe, TaskId::NULL, "".into())?;
-                self.pending.null_log.extend(record.writes);
+                self.pending.null_log.extend(saver.marked(self.saved, record.writes));
             }
             self.save_null_writes().await?;
         }

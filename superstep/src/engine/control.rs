@@ -2,11 +2,14 @@
 //!
 //! Numbers stand for names that are kept beside them, so a graph may gain and lose nodes between runs.
 
+use std::borrow::Cow;
+
 use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smallvec::SmallVec;
 
+use super::bridge::{Bridge, Passage, migrated_writes};
 use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::checkpoint::{Codec, with_scratch};
@@ -54,10 +57,18 @@ impl Writer<'_> {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn number(&mut self) -> Result<u64, String> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, String> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.0.split_first().ok_or("it ends too early")?;
@@ -70,6 +81,17 @@ impl<'a> Reader<'a> {
         Err("a number is too long".to_owned())
     }
 
+    /// The newest version in the list of seen versions that comes next.
+    fn peek_newest(&self) -> Result<u64, String> {
+        let mut ahead = Reader(self.0);
+        let mut newest = 0;
+        for _ in 0..ahead.number()? {
+            let (_, version) = (ahead.number()?, ahead.number()?);
+            newest = newest.max(version);
+        }
+        Ok(newest)
+    }
+
     fn bytes(&mut self) -> Result<&'a [u8], String> {
         let len = usize::try_from(self.number()?).map_err(|e| e.to_string())?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or("it ends too early")?;
@@ -77,20 +99,20 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    fn text(&mut self) -> Result<&'a str, String> {
+    pub(super) fn text(&mut self) -> Result<&'a str, String> {
         std::str::from_utf8(self.bytes()?).map_err(|e| e.to_string())
     }
 }
 
-fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
+pub(super) fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
     match plan.control.get(channel) {
         Some(control) => &control.name,
         None => plan.fields()[channel - plan.control.len()].name(),
     }
 }
 
-/// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes.
-/// One text for all checkpoints of a graph.
+/// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes; and the version of the
+/// state, unless it is 1. One text for all checkpoints of a graph.
 pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
@@ -101,6 +123,9 @@ pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
         out.text(&node.name);
         out.number(node.triggers.len() as u64);
         node.triggers.iter().for_each(|c| out.number(*c as u64));
+    }
+    if plan.version != 1 {
+        out.number(u64::from(plan.version));
     }
     bytes.into()
 }
@@ -176,38 +201,6 @@ fn seen_of<S: State>(plan: &Plan<S>, channel: usize) -> impl Iterator<Item = usi
     })
 }
 
-/// What the numbers of a saved control part are in the graph as it is now.
-struct Places {
-    channels: Vec<Option<usize>>,
-    seen: Vec<Option<usize>>,
-}
-
-impl Places {
-    fn read<S: State>(plan: &Plan<S>, shape: &[u8]) -> Result<Self, String> {
-        let mut input = Reader(shape);
-        // Control channels come first and win over fields of the same name.
-        let find = |name: &str| (0..plan.triggered.len()).find(|c| channel_name(plan, *c) == name);
-        let mut channels = Vec::new();
-        for _ in 0..input.number()? {
-            channels.push(find(input.text()?));
-        }
-        let mut seen = Vec::new();
-        for _ in 0..input.number()? {
-            let node = plan.node(input.text()?);
-            for _ in 0..input.number()? {
-                let channel = channels.get(input.number()? as usize).copied().flatten();
-                let trigger = |n: usize| plan.nodes[n].triggers.iter().position(|c| Some(*c) == channel);
-                seen.push(node.and_then(|n| Some(plan.nodes[n].seen_at + trigger(n)?)));
-            }
-        }
-        Ok(Self { channels, seen })
-    }
-
-    fn channel(&self, number: u64) -> Option<usize> {
-        self.channels.get(number as usize).copied().flatten()
-    }
-}
-
 fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> Result<SavedStart, String> {
     Ok(match start {
         Start::Value(value) => SavedStart::Value(value.clone()),
@@ -231,18 +224,14 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
     })
 }
 
-pub(crate) fn decode<S: State>(
+/// Reads the control part of a checkpoint; with a bridge if the graph has changed since.
+pub(super) fn decode<S: State>(
     plan: &Plan<S>,
     codec: &Codec<S>,
-    shape: &[u8],
+    bridge: Option<&Bridge>,
     bytes: &[u8],
     live: &mut Live<S>,
 ) -> Result<(), String> {
-    let places = (*shape != *plan.texts.shape).then(|| Places::read(plan, shape)).transpose()?;
-    let channel = |number: u64| match &places {
-        None => Some(number as usize).filter(|c| *c < plan.triggered.len()),
-        Some(places) => places.channel(number),
-    };
     let mut input = Reader(bytes);
     live.max_version = input.number()?;
     if live.max_version > MOST_STEPS as u64 {
@@ -250,43 +239,83 @@ pub(crate) fn decode<S: State>(
     }
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
-        let channel = channel(input.number()?);
+        let passage = passage(plan, bridge, input.number()?);
         let version = input.number()?;
-        read_seen(&mut input, places.as_ref(), live)?;
-        read_channel(&mut input, plan, live, channel, version)?;
+        let newest_seen = if bridge.is_some() { input.peek_newest()? } else { 0 };
+        read_seen(&mut input, bridge, live)?;
+        let saved = SavedChannel::read(&mut input)?;
+        match passage.as_ref() {
+            Passage::To(channel) => saved.restore(plan, bridge.is_some(), live, *channel, version),
+            Passage::Joined { members, wake } if saved.members.len() == *members && newest_seen < version => {
+                SavedChannel { flags: saved.flags | 1, members: Vec::new() }.restore(plan, true, live, *wake, version);
+            }
+            Passage::Lost(node) if saved.holds_something() && newest_seen < version => live.lost.push(node.clone()),
+            Passage::Joined { .. } | Passage::Lost(_) | Passage::Closed => {}
+        }
     }
     let some_ran = input.0.first().is_some_and(|count| *count > 0);
-    live.last_seen = read_seen(&mut input, places.as_ref(), live)?;
+    live.last_seen = read_seen(&mut input, bridge, live)?;
     live.last_gone = some_ran && live.last_seen.is_empty();
+    read_work(&mut input, plan, codec, bridge, live)?;
+    let updated = input.number()?;
+    let mut list: Vec<usize> = Vec::new();
+    for _ in 1..updated {
+        match passage(plan, bridge, input.number()?).as_ref() {
+            Passage::To(channel) | Passage::Joined { wake: channel, .. } => list.push(*channel),
+            Passage::Lost(_) | Passage::Closed => {}
+        }
+    }
+    live.updated = Some(list).filter(|list| !list.is_empty());
+    Ok(())
+}
+
+/// Where the trigger with this number is now.
+fn passage<'a, S: State>(plan: &Plan<S>, bridge: Option<&'a Bridge>, number: u64) -> Cow<'a, Passage> {
+    match bridge {
+        Some(bridge) => Cow::Borrowed(bridge.channel(number)),
+        None if (number as usize) < plan.triggered.len() => Cow::Owned(Passage::To(number as usize)),
+        None => Cow::Owned(Passage::Closed),
+    }
+}
+
+/// Reads sends and a waiting input.
+fn read_work<S: State>(
+    input: &mut Reader<'_>,
+    plan: &Plan<S>,
+    codec: &Codec<S>,
+    bridge: Option<&Bridge>,
+    live: &mut Live<S>,
+) -> Result<(), String> {
     live.sends.clear();
     for _ in 0..input.number()? {
-        live.sends.push(decode_send(input.bytes()?).map_err(|e| e.to_string())?);
+        let send = decode_send(input.bytes()?).map_err(|e| e.to_string())?;
+        live.sends.push(match bridge {
+            Some(bridge) => bridge.send(plan, send, &mut live.lost),
+            None => send,
+        });
     }
     live.start = match input.bytes()? {
         [] => None,
-        saved => Some(restored_start(plan, codec, decode_value(saved).map_err(|e| e.to_string())?)?),
+        saved => {
+            let saved = decode_value(saved).map_err(|e| e.to_string())?;
+            Some(restored_start(plan, codec, saved, bridge, &mut live.lost)?)
+        }
     };
-    let updated = input.number()?;
-    let mut list = Vec::new();
-    for _ in 1..updated {
-        list.extend(channel(input.number()?));
-    }
-    live.updated = Some(list).filter(|list| !list.is_empty());
     Ok(())
 }
 
 /// Reads versions that nodes have run on, and says where they are.
 fn read_seen<S: State>(
     input: &mut Reader<'_>,
-    places: Option<&Places>,
+    bridge: Option<&Bridge>,
     live: &mut Live<S>,
 ) -> Result<SmallVec<[usize; 2]>, String> {
     let mut read = SmallVec::new();
     for _ in 0..input.number()? {
         let (at, version) = (input.number()? as usize, input.number()?);
-        let at = match places {
+        let at = match bridge {
             None => Some(at),
-            Some(places) => places.seen.get(at).copied().flatten(),
+            Some(bridge) => bridge.seen(at),
         };
         if let Some(at) = at.filter(|at| *at < live.seen.len()) {
             live.seen[at] = version;
@@ -296,48 +325,74 @@ fn read_seen<S: State>(
     Ok(read)
 }
 
-fn read_channel<S: State>(
-    input: &mut Reader<'_>,
-    plan: &Plan<S>,
-    live: &mut Live<S>,
-    channel: Option<usize>,
-    version: u64,
-) -> Result<(), String> {
-    let flags = input.number()?;
-    let mut members = Vec::new();
-    for _ in 0..flags >> 2 {
-        members.push(input.text()?);
-    }
-    let Some(channel) = channel else { return Ok(()) };
-    live.versions[channel] = version;
-    let Some(control) = plan.control.get(channel) else { return Ok(()) };
-    let signal = &mut live.signals[channel];
-    (signal.set, signal.finished) = (flags & 1 == 1, flags & 2 == 2);
-    if let ControlKind::Join { members: all } | ControlKind::JoinDeferred { members: all } = &control.kind {
-        let place = |m: &&str| all.iter().position(|a| a == *m);
-        members.iter().filter_map(place).for_each(|m| signal.members.set(m));
-    }
-    if signal.set && matches!(control.kind, ControlKind::Start | ControlKind::Branch) {
-        live.open.push(channel);
-    }
-    Ok(())
+/// What a trigger holds, as it was saved.
+struct SavedChannel<'a> {
+    flags: u64,
+    members: Vec<&'a str>,
 }
 
-fn restored_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: SavedStart) -> Result<Start<S>, String> {
-    Ok(match start {
-        SavedStart::Value(value) => Start::Value(value),
-        SavedStart::Writes { puts, goto } => {
-            let mut restored = Vec::with_capacity(puts.len());
-            for (name, bytes, overwrite) in puts {
-                let Some(field) = plan.field_named(&name) else { continue };
-                let write = (codec.decode_write)(&plan.schema, field, &bytes);
-                restored.push(Put { write: write.map_err(|e| format!("input field `{name}`: {e}"))?, overwrite });
-            }
-            let goto = goto.into_iter().map(|g| match g {
-                SavedGoto::Node(name) => Ok(Goto::from(name)),
-                SavedGoto::Send(bytes) => decode_send(&bytes).map(Goto::Send).map_err(|e| e.to_string()),
-            });
-            Start::Writes { puts: restored, goto: goto.collect::<Result<_, String>>()? }
+impl<'a> SavedChannel<'a> {
+    fn read(input: &mut Reader<'a>) -> Result<Self, String> {
+        let flags = input.number()?;
+        let mut members = Vec::new();
+        for _ in 0..flags >> 2 {
+            members.push(input.text()?);
         }
-    })
+        Ok(Self { flags, members })
+    }
+
+    fn holds_something(&self) -> bool {
+        self.flags & 1 == 1 || !self.members.is_empty()
+    }
+
+    fn restore<S: State>(&self, plan: &Plan<S>, moved: bool, live: &mut Live<S>, channel: usize, version: u64) {
+        live.versions[channel] = version;
+        let Some(control) = plan.control.get(channel) else { return };
+        let signal = &mut live.signals[channel];
+        (signal.set, signal.finished) = (self.flags & 1 == 1, self.flags & 2 == 2);
+        if let ControlKind::Join { members: all } | ControlKind::JoinDeferred { members: all } = &control.kind {
+            let place = |m: &&str| all.iter().position(|a| a == *m).or_else(|| Bridge::member(plan, all, m));
+            self.members.iter().filter_map(place).for_each(|m| signal.members.set(m));
+        }
+        let opens = signal.set && matches!(control.kind, ControlKind::Start | ControlKind::Branch);
+        // Two nodes of the saved graph may be one now.
+        if opens && !(moved && live.open.contains(&channel)) {
+            live.open.push(channel);
+        }
+    }
+}
+
+fn restored_start<S: State>(
+    plan: &Plan<S>,
+    codec: &Codec<S>,
+    start: SavedStart,
+    bridge: Option<&Bridge>,
+    lost: &mut Vec<String>,
+) -> Result<Start<S>, String> {
+    let (mut puts, goto) = match start {
+        SavedStart::Value(value) => return Ok(Start::Value(value)),
+        SavedStart::Writes { puts, goto } => (puts, goto),
+    };
+    if let Some(older) = bridge.map(|bridge| bridge.version).filter(|version| *version < plan.version) {
+        let writes = puts.into_iter().map(|(name, bytes, overwrite)| (name, Blob::from(bytes), overwrite));
+        let migrated = migrated_writes(plan, older, writes)?.into_iter();
+        puts = migrated.map(|(name, bytes, overwrite)| (name, bytes.to_vec(), overwrite)).collect();
+    }
+    let mut restored = Vec::with_capacity(puts.len());
+    for (name, bytes, overwrite) in puts {
+        let Some(field) = plan.field_named(&name) else { continue };
+        let write = (codec.decode_write)(&plan.schema, field, &bytes);
+        restored.push(Put { write: write.map_err(|e| format!("input field `{name}`: {e}"))?, overwrite });
+    }
+    let goto = goto.into_iter().map(|g| {
+        let goto = match g {
+            SavedGoto::Node(name) => Goto::from(name),
+            SavedGoto::Send(bytes) => Goto::Send(decode_send(&bytes).map_err(|e| e.to_string())?),
+        };
+        Ok(match bridge {
+            Some(bridge) => bridge.goto(plan, goto, lost),
+            None => goto,
+        })
+    });
+    Ok(Start::Writes { puts: restored, goto: goto.collect::<Result<_, String>>()? })
 }

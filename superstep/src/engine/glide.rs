@@ -112,6 +112,7 @@ impl<S: State> Run<S> {
             && !tracing::enabled!(tracing::Level::DEBUG)
             && self.shared.max_concurrency.is_none()
             && self.pending.is_empty()
+            && self.live.former.is_none()
             && nowhere(&self.config.stop_before, &plan.stop_before)
             && nowhere(&self.config.stop_after, &plan.stop_after)
     }

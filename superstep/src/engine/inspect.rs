@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
-use super::live::Bits;
+use super::live::{Bits, Live};
 use super::save::{Loaded, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
@@ -67,15 +67,16 @@ pub(crate) async fn snapshot_of<S: State>(
 ) -> Result<StateSnapshot<S>, Error> {
     let plan = &graph.plan;
     let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
-    let Loaded { record, mut live, pending } = saver.decode(plan, saved)?;
+    let Loaded { record, mut live, pending, .. } = saver.decode(plan, saved)?;
     live.journal = None;
     let step = record.step + 1;
     let mut tasks = tasks::next_tasks(plan, &live, None);
     let namespace = crate::id::name_key(&saver.namespace);
     for ix in 0..tasks.len() {
-        tasks[ix].id = Some(tasks::task_id(plan, record.id, namespace, step, tasks[ix].kind(), None));
+        let (former, kind) = (live.former.as_deref(), tasks[ix].kind());
+        tasks[ix].id = Some(tasks::task_id(plan, former, record.id, namespace, step, kind, None));
     }
-    let states = subgraph_states(graph, saver, &tasks, looking.deep).await?;
+    let states = subgraph_states(graph, saver, &live, &tasks, looking.deep).await?;
     if pending.null.has_output() {
         let batch = SmallVec::from_iter([Applied::by_caller(pending.null.output())]);
         apply(plan, &mut live, None, batch, None)?;
@@ -115,7 +116,7 @@ pub(crate) async fn snapshot_of<S: State>(
 /// Puts what finished tasks wrote into the values.
 fn apply_finished<S: State>(
     plan: &Plan<S>,
-    live: &mut super::live::Live<S>,
+    live: &mut Live<S>,
     tasks: &[Task<S>],
     pending: &super::save::Pending<S>,
 ) -> Result<(), Error> {
@@ -141,6 +142,7 @@ fn apply_finished<S: State>(
 async fn subgraph_states<S: State>(
     graph: &CompiledStateGraph<S>,
     saver: &Saver<S>,
+    live: &Live<S>,
     tasks: &[Task<S>],
     deep: bool,
 ) -> Result<Vec<Option<SubgraphState>>, Error> {
@@ -151,7 +153,8 @@ async fn subgraph_states<S: State>(
             states.push(None);
             continue;
         };
-        let namespace = tasks::task_namespace(&saver.namespace, &node.name, task.id.expect("ids were given above"));
+        let (name, id) = (live.task_name(&graph.plan, task.node), task.id.expect("ids were given above"));
+        let namespace = tasks::task_namespace(&saver.namespace, name, id);
         let (snapshot, thread) =
             subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone(), deep).await?;
         states.push(Some(SubgraphState { namespace, snapshot, thread }));

@@ -100,8 +100,21 @@ pub(crate) struct Live<S: State> {
     /// The channels that the last step updated; `None` if that is not known.
     pub(crate) updated: Option<Vec<usize>>,
     pub(crate) scratch: Vec<Scratch>,
+    /// Nodes that had another name when the checkpoint was saved: its tasks go by that one.
+    pub(crate) former: Option<Arc<Former>>,
+    /// Nodes that work was left for and that are gone.
+    pub(crate) lost: Vec<String>,
     /// Fields changed since the last checkpoint, if anyone saves them.
     pub(crate) journal: Option<super::save::Journal>,
+}
+
+/// Names that nodes had before.
+pub(crate) struct Former(pub(crate) Vec<(usize, Arc<str>)>);
+
+impl Former {
+    pub(crate) fn name_of(&self, node: usize) -> Option<&Arc<str>> {
+        self.0.iter().find(|(known, _)| *known == node).map(|(_, name)| name)
+    }
 }
 
 impl<S: State> Live<S> {
@@ -124,6 +137,8 @@ impl<S: State> Live<S> {
             stop_seen: 0,
             updated: None,
             scratch: Vec::new(),
+            former: None,
+            lost: Vec::new(),
             journal: None,
         }
     }
@@ -145,8 +160,15 @@ impl<S: State> Live<S> {
             stop_seen: self.stop_seen,
             updated: self.updated.clone(),
             scratch: Vec::new(),
+            former: self.former.clone(),
+            lost: self.lost.clone(),
             journal: None,
         }
+    }
+
+    /// The name under which the tasks of a node go: that of the node when the checkpoint was saved.
+    pub(crate) fn task_name<'a>(&'a self, plan: &'a Plan<S>, node: usize) -> &'a Arc<str> {
+        self.former.as_ref().and_then(|former| former.name_of(node)).unwrap_or(&plan.nodes[node].name)
     }
 
     pub(crate) fn available(&self, plan: &Plan<S>, channel: usize) -> bool {

@@ -101,7 +101,7 @@ impl<'a, S: State> Reviser<'a, S> {
     ) -> Self {
         let plan = &graph.plan;
         let (record, live, pending) = match loaded {
-            Some(Loaded { record, live, pending }) => (Some(record), live, pending),
+            Some(Loaded { record, live, pending, .. }) => (Some(record), live, pending),
             None => {
                 let mut live = Live::empty(plan);
                 live.journal = Some(Journal::default());
@@ -118,7 +118,8 @@ impl<'a, S: State> Reviser<'a, S> {
         let mut tasks = tasks::next_tasks(self.plan, &self.live, None);
         let namespace = name_key(&self.saver.namespace);
         for ix in 0..tasks.len() {
-            let id = tasks::task_id(self.plan, record.id, namespace, self.task_step, tasks[ix].kind(), None);
+            let (former, kind) = (self.live.former.as_deref(), tasks[ix].kind());
+            let id = tasks::task_id(self.plan, former, record.id, namespace, self.task_step, kind, None);
             tasks[ix].id = Some(id);
         }
         tasks

@@ -12,12 +12,13 @@ use serde_json::Value;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::apply::guarded;
+use super::bridge::{Bridge, migrated_state};
 use super::control;
-use super::live::{Live, MOST_STEPS};
-use super::writes::TaskWrites;
+use super::live::{Former, Live, MOST_STEPS};
+use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, FieldRecord, FieldValue, Labels,
-    Lease, ListQuery, SavedCheckpoint, Saving, Source, TaskRecord, Texts, WriteRecord,
+    Lease, ListQuery, Name, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
@@ -31,6 +32,8 @@ pub(crate) struct Journal {
     changed: Vec<(usize, Entry)>,
     /// For fields saved as tails: how much lies in the tail, and in the last whole value.
     tails: Vec<(usize, TailSize)>,
+    /// Fields of an earlier version of the state that are no more: the next checkpoint must not inherit them.
+    gone: Vec<Name>,
 }
 
 #[derive(Debug)]
@@ -120,6 +123,8 @@ pub(crate) struct Saver<S: State> {
     pub(crate) ids: Arc<IdSource>,
     /// From the claim of the thread; before it nothing is written.
     pub(crate) epoch: Epoch,
+    /// The checkpoint that was loaded, if an earlier version of the state made it, and the version now.
+    pub(crate) older: Option<(CheckpointId, u32)>,
     queue: Arc<SaveQueue>,
 }
 
@@ -133,6 +138,7 @@ impl<S: State> Clone for Saver<S> {
             durability: self.durability,
             ids: self.ids.clone(),
             epoch: self.epoch,
+            older: self.older,
             queue: self.queue.clone(),
         }
     }
@@ -158,6 +164,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) record: CheckpointRecord,
     pub(crate) live: Live<S>,
     pub(crate) pending: Pending<S>,
+    /// An earlier version of the state made it.
+    pub(crate) is_older: bool,
 }
 
 /// What was written after a checkpoint.
@@ -210,7 +218,7 @@ impl<S: State> Saver<S> {
         let namespace = namespace.into();
         let scribe = Scribe::new(codec, texts);
         let epoch = Epoch::from_u64(0);
-        Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, queue: Arc::default() }
+        Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, older: None, queue: Arc::default() }
     }
 
     /// Takes over the thread; gives the latest checkpoint of the namespace, and the one that was asked for.
@@ -222,7 +230,9 @@ impl<S: State> Saver<S> {
         let claim = (*self.checkpointer).claim(&self.thread, &self.namespace, checkpoint).await?;
         self.epoch = claim.epoch;
         claim.head.iter().for_each(|head| self.ids.met(*head));
-        Ok((claim.head, claim.found.map(|saved| self.decode(plan, saved)).transpose()?))
+        let found = claim.found.map(|saved| self.decode(plan, saved)).transpose()?;
+        self.older = found.as_ref().filter(|found| found.is_older).map(|found| (found.record.id, plan.version));
+        Ok((claim.head, found))
     }
 
     /// The latest checkpoint of the namespace.
@@ -248,14 +258,39 @@ impl<S: State> Saver<S> {
         }
     }
 
+    fn fail(&self, checkpoint: CheckpointId, what: impl Into<String>, why: impl Into<String>) -> CheckpointError {
+        CheckpointError::Codec {
+            thread: self.thread.to_string(),
+            checkpoint: checkpoint.to_string(),
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
     pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Loaded<S>, CheckpointError> {
         let SavedCheckpoint { record, fields, writes } = saved;
-        let fail = |what: String, why: String| CheckpointError::Codec {
-            thread: self.thread.to_string(),
-            checkpoint: record.id.to_string(),
-            what,
-            why,
-        };
+        let id = record.id;
+        self.check(&record)?;
+        self.ids.met(id);
+        let bridge = (*record.shape != *plan.texts.shape).then(|| Bridge::read(plan, &record.shape)).transpose();
+        let bridge = bridge.map_err(|why| self.fail(id, "triggers", why))?;
+        let mut live = Live::empty(plan);
+        let older = self.older_version(plan, &record, bridge.as_ref(), &fields)?;
+        match older {
+            None => self.decode_fields(plan, id, &fields, &mut live)?,
+            Some(version) => self.migrate_fields(plan, id, version, &fields, &mut live)?,
+        }
+        let former = bridge.as_ref().map(|bridge| &bridge.former).filter(|former| !former.is_empty());
+        live.former = former.map(|former| Arc::new(Former(former.clone())));
+        control::decode(plan, self.scribe.codec, bridge.as_ref(), &record.control, &mut live)
+            .map_err(|why| self.fail(id, "triggers", why))?;
+        let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
+        let pending = pending.map_err(|why| self.fail(id, "pending writes", why))?;
+        Ok(Loaded { record, live, pending, is_older: older.is_some() })
+    }
+
+    /// A checkpoint of a newer release, or one that no release has made, is refused.
+    fn check(&self, record: &CheckpointRecord) -> Result<(), CheckpointError> {
         if record.format > FORMAT {
             return Err(CheckpointError::NewerFormat {
                 thread: self.thread.to_string(),
@@ -265,32 +300,76 @@ impl<S: State> Saver<S> {
             });
         }
         if !(-2..MOST_STEPS).contains(&record.step) {
-            return Err(fail("step".to_owned(), format!("{} is no number that a step has", record.step)));
+            return Err(self.fail(record.id, "step", format!("{} is no number that a step has", record.step)));
         }
-        self.ids.met(record.id);
-        let mut live = Live::empty(plan);
+        Ok(())
+    }
+
+    /// The version of the state that made a checkpoint, if it is an earlier one that can be migrated.
+    fn older_version(
+        &self,
+        plan: &Plan<S>,
+        record: &CheckpointRecord,
+        bridge: Option<&Bridge>,
+        fields: &[SavedField],
+    ) -> Result<Option<u32>, CheckpointError> {
+        let Some(found) = bridge.map(|bridge| bridge.version).filter(|found| *found != plan.version) else {
+            return Ok(None);
+        };
+        let (thread, checkpoint) = (self.thread.to_string(), record.id.to_string());
+        if found > plan.version {
+            return Err(CheckpointError::NewerState { thread, checkpoint, found, known: plan.version });
+        }
+        match plan.evolution.missing(found, plan.version) {
+            None => Ok(Some(found)),
+            Some(missing) => {
+                let fields = fields.iter().map(|field| field.name.to_string()).collect();
+                let known = plan.version;
+                Err(CheckpointError::MissingMigration { thread, checkpoint, found, known, missing, fields })
+            }
+        }
+    }
+
+    /// Reads the fields of an earlier version. All of them are written anew with the next checkpoint.
+    fn migrate_fields(
+        &self,
+        plan: &Plan<S>,
+        id: CheckpointId,
+        version: u32,
+        saved: &[SavedField],
+        live: &mut Live<S>,
+    ) -> Result<(), CheckpointError> {
+        let what = || format!("state of version {version}, read as version {}", plan.version);
+        let fields = migrated_state(plan, version, saved).map_err(|why| self.fail(id, what(), why))?;
+        self.decode_fields(plan, id, &fields, live).map_err(|error| match error {
+            CheckpointError::Codec { what: field, why, .. } => self.fail(id, what(), format!("{field}: {why}")),
+            other => other,
+        })?;
+        let journal = live.journal.get_or_insert_default();
+        fields.iter().filter_map(|field| plan.field_named(&field.name)).for_each(|place| journal.dirty(place));
+        for old in saved.iter().filter(|old| !fields.iter().any(|field| field.name == old.name)) {
+            match plan.field_named(&old.name) {
+                Some(place) => journal.absent(place),
+                None => journal.gone.push(old.name.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_fields(
+        &self,
+        plan: &Plan<S>,
+        id: CheckpointId,
+        fields: &[SavedField],
+        live: &mut Live<S>,
+    ) -> Result<(), CheckpointError> {
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);
         let mut restored = Vec::new();
-        for field in &fields {
+        for field in fields {
             let Some(place) = plan.field_named(&field.name) else { continue };
-            let named = |e: crate::CodecError| fail(format!("field `{}`", field.name), e.to_string());
-            if let Some(whole) = &field.whole {
-                (self.scribe.codec.decode_field)(state, &plan.schema, place, whole).map_err(named)?;
-            }
-            let mut scratch = Scratch::default();
-            for write in &field.tail {
-                let write = (self.scribe.codec.decode_write)(&plan.schema, place, write).map_err(named)?;
-                let refused = |e: crate::InvalidUpdate| fail(format!("field `{}`", field.name), e.to_string());
-                let mut write = std::iter::once(Put::merge(write));
-                guarded(plan, |merging| {
-                    merging.set(Some(place));
-                    state.update(&plan.schema, place, &mut write, &mut scratch)
-                })
-                .map_err(refused)?;
-            }
-            let tail = field.tail.iter().map(|b| b.len()).sum();
-            let size = TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail);
+            let size = self.decode_field(plan, place, field, state);
+            let size = size.map_err(|why| self.fail(id, format!("field `{}`", field.name), why))?;
             journal.tails.push((place, size));
             restored.push(place);
         }
@@ -300,22 +379,56 @@ impl<S: State> Saver<S> {
             }
         }
         live.journal = Some(journal);
-        control::decode(plan, self.scribe.codec, &record.shape, &record.control, &mut live)
-            .map_err(|why| fail("triggers".to_owned(), why))?;
-        let pending = self.decode_pending(plan, &writes).map_err(|why| fail("pending writes".to_owned(), why))?;
-        Ok(Loaded { record, live, pending })
+        Ok(())
     }
 
-    fn decode_pending(&self, plan: &Plan<S>, records: &[TaskRecord]) -> Result<Pending<S>, String> {
+    fn decode_field(
+        &self,
+        plan: &Plan<S>,
+        place: usize,
+        field: &SavedField,
+        state: &mut S,
+    ) -> Result<TailSize, String> {
+        if let Some(whole) = &field.whole {
+            (self.scribe.codec.decode_field)(state, &plan.schema, place, whole).map_err(|e| e.to_string())?;
+        }
+        let mut scratch = Scratch::default();
+        for write in &field.tail {
+            let write = (self.scribe.codec.decode_write)(&plan.schema, place, write).map_err(|e| e.to_string())?;
+            let mut write = std::iter::once(Put::merge(write));
+            guarded(plan, |merging| {
+                merging.set(Some(place));
+                state.update(&plan.schema, place, &mut write, &mut scratch)
+            })
+            .map_err(|e| e.to_string())?;
+        }
+        let tail = field.tail.iter().map(|b| b.len()).sum();
+        Ok(TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail))
+    }
+
+    fn decode_pending(
+        &self,
+        plan: &Plan<S>,
+        bridge: Option<&Bridge>,
+        records: Vec<TaskRecord>,
+        lost: &mut Vec<String>,
+    ) -> Result<Pending<S>, String> {
         let mut pending = Pending::default();
         for record in records {
-            let mut writes = TaskWrites::from_record(plan, self.scribe.codec, record)?;
-            if record.task == TaskId::NULL {
+            let (task, is_null) = (record.task, record.task == TaskId::NULL);
+            if is_null {
+                pending.null_log = record.writes.clone();
+            }
+            let record = match bridge {
+                Some(bridge) => bridge.record(plan, record, lost)?,
+                None => record,
+            };
+            let mut writes = TaskWrites::from_record(plan, self.scribe.codec, &record)?;
+            if is_null {
                 pending.null_resume = writes.rest_mut().resume.take().and_then(|mut r| r.pop());
                 pending.null = writes;
-                pending.null_log = record.writes.clone();
             } else {
-                pending.tasks.push((record.task, writes));
+                pending.tasks.push((task, writes));
             }
         }
         Ok(pending)
@@ -364,6 +477,7 @@ impl<S: State> Saver<S> {
             };
             fields.push(FieldRecord { name, value });
         }
+        fields.extend(journal.gone.drain(..).map(|name| FieldRecord { name, value: FieldValue::Absent }));
         journal.changed = changed;
         live.journal = Some(journal);
         let control = control::encode(plan, self.scribe.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
@@ -414,8 +528,33 @@ impl<S: State> Saver<S> {
 
     fn start(&self, job: Job) -> Saving {
         match job {
-            Job::Checkpoint(record) => (*self.checkpointer).put(self.lease(), record),
-            Job::Writes(at, task) => (*self.checkpointer).put_writes(self.lease(), at, task),
+            Job::Checkpoint(record) => self.start_checkpoint(record),
+            Job::Writes(at, mut task) => {
+                // The log of a caller's writes is marked where writes of this version begin.
+                if task.task != TaskId::NULL {
+                    task.writes = self.marked(Some(at), task.writes);
+                }
+                (*self.checkpointer).put_writes(self.lease(), at, task)
+            }
+        }
+    }
+
+    fn start_checkpoint(&self, mut record: CheckpointRecord) -> Saving {
+        if self.older.is_some() {
+            let base = record.base;
+            record.writes.iter_mut().for_each(|task| task.writes = self.marked(base, std::mem::take(&mut task.writes)));
+        }
+        (*self.checkpointer).put(self.lease(), record)
+    }
+
+    /// Writes under a checkpoint; if an earlier version of the state made the checkpoint, they say that they are of
+    /// this one.
+    pub(crate) fn marked(&self, checkpoint: Option<CheckpointId>, writes: Vec<WriteRecord>) -> Vec<WriteRecord> {
+        match self.older {
+            Some((older, version)) if checkpoint == Some(older) && !writes.is_empty() => {
+                std::iter::once(version_mark(version)).chain(writes).collect()
+            }
+            _ => writes,
         }
     }
 
@@ -440,7 +579,7 @@ impl<S: State> Saver<S> {
             }
         }
         self.queue.check()?;
-        let mut saving = (*self.checkpointer).put(self.lease(), record);
+        let mut saving = self.start_checkpoint(record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result)?,
             Poll::Pending => *going = Some(tokio::spawn(saving)),

@@ -33,7 +33,8 @@ impl<S: State> Run<S> {
         };
         let checkpoint = self.checkpoint_id();
         let kind = self.tasks[ix].kind();
-        let id = tasks::task_id(&self.plan, checkpoint, self.namespace_key, self.step, kind, failed);
+        let former = self.live.former.as_deref();
+        let id = tasks::task_id(&self.plan, former, checkpoint, self.namespace_key, self.step, kind, failed);
         self.tasks[ix].id = Some(id);
         id
     }
@@ -49,6 +50,8 @@ impl<S: State> Run<S> {
     /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
     pub(super) async fn put_checkpoint(&mut self, source: Source) -> Result<(), Error> {
         self.source = Some(source);
+        // Names of before are those of the tasks of the checkpoint before.
+        self.live.former = None;
         match &self.saver {
             None => self.checkpoint = None,
             Some(saver) => {
@@ -90,7 +93,7 @@ impl<S: State> Run<S> {
             return Ok(());
         }
         let checkpoint = self.checkpoint_id();
-        let id = tasks::task_id(plan, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
+        let id = tasks::task_id(plan, None, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
         writes.done = puts.is_empty() && !writes.has_output();
         if let Some(saver) = &self.saver {
             let path = saver.scribe.labels.name(plan.path_text(node));

@@ -37,6 +37,8 @@ pub(crate) struct StepSeed {
     has_pending: bool,
     calls: Option<Arc<dyn CallHost>>,
     previous: Option<Value>,
+    /// Nodes by their names now, with the names that their tasks go by.
+    former: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl StepSeed {
@@ -59,6 +61,7 @@ impl StepSeed {
             has_pending: self.has_pending,
             calls: None,
             previous: self.previous.clone(),
+            former: self.former.clone(),
         }
     }
 
@@ -69,7 +72,8 @@ impl StepSeed {
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
     ) -> Context {
-        let namespace = tasks::task_namespace(&self.namespace, node, id);
+        let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
+        let namespace = tasks::task_namespace(&self.namespace, name, id);
         self.context_at(namespace, node, id, failure, pulse, self.calls.clone())
     }
 
@@ -123,6 +127,8 @@ impl<S: State> Run<S> {
         let null = NullResume::new(self.pending.null_resume.clone(), self.config.null_resume.clone());
         let desk = CallDesk::new(self, checkpoint);
         self.desk = Some(desk.clone());
+        let former = self.live.former.iter().flat_map(|former| &former.0);
+        let former = former.map(|(node, name)| (self.plan.nodes[*node].name.clone(), name.clone())).collect();
         let seed = StepSeed {
             run: self.shared.clone(),
             permits: self.shared.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
@@ -140,6 +146,7 @@ impl<S: State> Run<S> {
             has_pending,
             calls: Some(desk.clone()),
             previous: self.previous_value.clone(),
+            former,
         };
         desk.set_seed(&seed);
         seed

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::live::{Live, Start};
+use super::live::{Former, Live, Start};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Labels, Name};
-use crate::id::{CheckpointId, TaskId};
+use crate::id::{CheckpointId, TaskId, name_key};
 use crate::node::{NodeError, Payload, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
 use crate::state::State;
@@ -130,6 +130,7 @@ pub(crate) fn add_next_tasks<S: State>(
 /// The id of a task of a graph whose namespace has this key.
 pub(crate) fn task_id<S: State>(
     plan: &Plan<S>,
+    former: Option<&Former>,
     checkpoint: CheckpointId,
     namespace: u64,
     step: i64,
@@ -141,7 +142,11 @@ pub(crate) fn task_id<S: State>(
         TaskPath::Push(ix) => (1, ix as u64),
         TaskPath::Handler { .. } => (2, failed.map_or(0, |f| f.0 as u64)),
     };
-    TaskId::of(checkpoint, [namespace, plan.nodes[node].key, step as u64, kind, place])
+    let key = match former.and_then(|former| former.name_of(node)) {
+        None => plan.nodes[node].key,
+        Some(name) => name_key(name),
+    };
+    TaskId::of(checkpoint, [namespace, key, step as u64, kind, place])
 }
 
 /// The place of a task in the order in which writes are applied, as text.

@@ -87,13 +87,33 @@ impl<S: State> Clone for TaskWrites<S> {
     }
 }
 
-const TASKS: &str = "__tasks__";
+pub(super) const TASKS: &str = "__tasks__";
 const RETURN: &str = "__return__";
 const NO_WRITES: &str = "__no_writes__";
+/// Says which version of the state made the writes behind it, if it is newer than that of their checkpoint.
+const VERSION: &str = "__version__";
+
+/// What a task that wrote nothing has written.
+pub(super) fn finished_mark() -> WriteRecord {
+    WriteRecord { channel: NO_WRITES.into(), value: Blob::default(), overwrite: false }
+}
+
+pub(super) fn version_mark(version: u32) -> WriteRecord {
+    WriteRecord { channel: VERSION.into(), value: version.to_be_bytes().as_slice().into(), overwrite: false }
+}
+
+/// The version that a write marks, if it is such a mark.
+pub(super) fn marked_version(write: &WriteRecord) -> Result<Option<u32>, String> {
+    if &*write.channel != VERSION {
+        return Ok(None);
+    }
+    let bytes = <[u8; 4]>::try_from(&write.value[..]).map_err(|_| "a version is not a number".to_owned())?;
+    Ok(Some(u32::from_be_bytes(bytes)))
+}
 
 /// Whether a field of this name would be taken for something else, in saved writes or in JSON.
 pub(crate) fn is_reserved(field: &str) -> bool {
-    [START, TASKS, RETURN, NO_WRITES, "__interrupt__"].contains(&field)
+    [START, TASKS, RETURN, NO_WRITES, VERSION, "__interrupt__"].contains(&field)
         || field.starts_with("branch:to:")
         || field.starts_with("join:")
 }
@@ -246,7 +266,7 @@ impl<S: State> TaskWrites<S> {
             writes.push(WriteRecord { channel: RETURN.into(), value, overwrite: false });
         }
         if self.done && writes.is_empty() {
-            writes.push(WriteRecord { channel: NO_WRITES.into(), value: Blob::default(), overwrite: false });
+            writes.push(finished_mark());
         }
         Ok(TaskRecord {
             task,
@@ -283,6 +303,10 @@ impl<S: State> TaskWrites<S> {
             NO_WRITES => self.done = true,
             TASKS => self.rest_mut().sends.push(decode_send(&write.value).map_err(failed)?),
             RETURN => self.rest_mut().returned = Some(decode(&write.value).map_err(failed)?),
+            VERSION => {
+                let found = marked_version(write)?.unwrap_or_default();
+                return Err(newer_version(found, plan.version));
+            }
             name => {
                 if let Some(channel) = plan.control.iter().position(|c| c.name == name) {
                     let member = match &plan.control[channel].kind {
@@ -304,6 +328,10 @@ impl<S: State> TaskWrites<S> {
         }
         Ok(())
     }
+}
+
+pub(super) fn newer_version(found: u32, known: u32) -> String {
+    format!("it was written by version {found} of the state, this graph has version {known}; update the program")
 }
 
 fn unencodable(what: &str, why: String) -> CheckpointError {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::checkpoint::{Checkpointer, Codec};
+use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
 use crate::plan::{END, START};
@@ -87,6 +88,7 @@ pub(crate) struct Settings<S: State> {
     pub(crate) hidden: Vec<String>,
     pub(crate) step_timeout: Option<std::time::Duration>,
     pub(crate) debug: bool,
+    pub(crate) evolution: Evolution,
 }
 
 impl<S: State> Settings<S> {
@@ -104,6 +106,7 @@ impl<S: State> Settings<S> {
             hidden: Vec::new(),
             step_timeout: None,
             debug: false,
+            evolution: Evolution::default(),
         }
     }
 }

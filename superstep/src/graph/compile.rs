@@ -117,6 +117,8 @@ fn check<S: State>(graph: &StateGraph<S>) -> Vec<BuildError> {
     check_branches(graph, &mut errors);
     check_settings(graph, &mut errors);
     check_options(graph, &mut errors);
+    let names: Vec<&str> = graph.nodes.iter().map(|(name, _, _)| name.as_str()).collect();
+    errors.extend(graph.settings.evolution.mistakes(S::version(&graph.schema), &names));
     errors
 }
 
@@ -515,6 +517,8 @@ pub(crate) fn finish<S: State>(
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
         texts: Arc::new(Texts { texts, shape: Blob::default() }),
+        version: S::version(&schema),
+        evolution: settings.evolution.clone(),
         seen_len,
         triggered,
         transient: of_kind(&FieldKind::is_transient),

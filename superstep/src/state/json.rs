@@ -70,9 +70,15 @@ pub struct JsonFields {
     places: HashMap<Arc<str>, usize>,
     channels: Vec<Box<dyn Channel>>,
     pub(crate) clashes: Vec<(String, String)>,
+    version: Option<u32>,
 }
 
 impl JsonFields {
+    /// The version of the fields; 1 without it. See [`StateGraph::migrate`](crate::StateGraph::migrate).
+    pub fn version(self, version: u32) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
     /// Adds a field with any channel.
     ///
     /// Adding a name again keeps the first channel if the new one is a plain last value or of
@@ -227,6 +233,10 @@ impl State for JsonState {
 
     fn fields(schema: &JsonFields) -> &[FieldSpec] {
         &schema.specs
+    }
+
+    fn version(schema: &JsonFields) -> u32 {
+        schema.version.unwrap_or(1)
     }
 
     fn empty(schema: &JsonFields) -> Self {

@@ -23,6 +23,7 @@ mod graph_settings;
 mod housekeeping;
 mod lease;
 mod messages;
+mod migrate;
 #[cfg(feature = "conformance")]
 mod model;
 mod parallel_saves;
