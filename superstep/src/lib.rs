@@ -37,9 +37,12 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
+//! | `postgres` | checkpoints, store and cache in PostgreSQL |
+//! | `postgres-tls` | encrypted connections to PostgreSQL |
 //! | `sqlite` | checkpoints, store and cache in a SQLite file |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
+//! | `conformance` | suites that checkpointers must pass, for those who write one |
 //! | `compression` | `Seal::compress`: smaller values on disk |
 //! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
@@ -51,8 +54,10 @@ mod blocking;
 mod cache;
 mod channel;
 mod checkpoint;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;
 mod draw;
 mod engine;
@@ -93,8 +98,14 @@ pub use checkpoint::{
     WriteRecord,
 };
 pub use context::{Context, RunControl};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use database::DatabaseError;
+#[cfg(feature = "postgres-tls")]
+pub use database::PostgresTls;
 #[cfg(feature = "sqlite")]
-pub use database::{DatabaseError, SqliteDatabase};
+pub use database::SqliteDatabase;
+#[cfg(feature = "postgres")]
+pub use database::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};

@@ -1,6 +1,7 @@
 //! Threads: one durable conversation each, looked at, rewound, forked and changed.
 
 mod change;
+mod housekeeping;
 
 use std::sync::Arc;
 
@@ -58,11 +59,15 @@ impl<S: State> Clone for Thread<S> {
 impl<S: State> CompiledStateGraph<S> {
     /// A thread of this graph.
     pub fn thread(&self, name: impl Into<Arc<str>>) -> Thread<S> {
-        let checkpointer = match &self.persistence {
+        let checkpointer = self.checkpointer();
+        Thread { graph: self.clone(), name: name.into(), namespace: String::new(), checkpoint: None, checkpointer }
+    }
+
+    fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
+        match &self.persistence {
             Persistence::In(checkpointer) => Some(checkpointer.clone()),
             _ => None,
-        };
-        Thread { graph: self.clone(), name: name.into(), namespace: String::new(), checkpoint: None, checkpointer }
+        }
     }
 
     /// The state of a thread; the same as `thread(name).state()`.
@@ -132,9 +137,8 @@ impl<S: State> Thread<S> {
     }
 
     fn saver(&self) -> Result<Saver<S>, Error> {
-        let missing = || Error::invalid("the graph has no checkpointer; give it one with `.checkpointer(..)`");
-        let checkpointer = self.checkpointer.clone().ok_or_else(missing)?;
-        let codec = self.graph.codec.ok_or_else(missing)?;
+        let checkpointer = self.checkpointer.clone().ok_or_else(no_checkpointer)?;
+        let codec = self.graph.codec.ok_or_else(no_checkpointer)?;
         let namespace = self.graph.history_namespace(&self.namespace);
         let texts = &self.graph.plan.texts;
         Ok(Saver::new(
@@ -296,12 +300,8 @@ impl<S: State> Thread<S> {
     pub fn resume(&self) -> Invoke<S> {
         self.invoke(GoOn)
     }
+}
 
-    /// Forgets the thread.
-    ///
-    /// # Errors
-    /// If the graph has no checkpointer, or deleting fails.
-    pub async fn delete(&self) -> Result<(), Error> {
-        Ok(self.saver()?.checkpointer.delete_thread(&self.name).await?)
-    }
+fn no_checkpointer() -> Error {
+    Error::invalid("the graph has no checkpointer; give it one with `.checkpointer(..)`")
 }

@@ -2,12 +2,18 @@
 //!
 //! Values are always bound, never written into a text.
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod checkpoints_sqlite;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
 use super::Component;
+
+/// What a PostgreSQL schema holds.
+#[cfg(feature = "postgres")]
+pub(crate) const POSTGRES: &[Component] = &[];
 
 /// What a SQLite database holds.
 #[cfg(feature = "sqlite")]

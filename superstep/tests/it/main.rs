@@ -3,6 +3,8 @@
 mod bad_input;
 mod cache;
 mod channels;
+#[cfg(feature = "conformance")]
+mod checkpointer_suite;
 mod compile_errors;
 mod context;
 mod derive;
@@ -18,7 +20,11 @@ mod functions;
 #[cfg(feature = "fuzzing")]
 mod fuzz_corpus;
 mod graph_settings;
+mod housekeeping;
+mod lease;
 mod messages;
+#[cfg(feature = "conformance")]
+mod model;
 mod parallel_saves;
 mod parent_commands;
 mod questions;
@@ -40,6 +46,7 @@ mod subgraph_threads;
 mod subgraphs;
 mod support;
 mod threads;
+mod tidy;
 mod time_travel;
 mod timeouts;
 mod typed_equals_dynamic;

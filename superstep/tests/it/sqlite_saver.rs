@@ -49,3 +49,10 @@ fn tempfile() -> std::path::PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_passes_the_suite() {
+    superstep::conformance::checkpointer::run(|| async { SqliteSaver::memory().unwrap() }).await.assert();
+    let ttl = |ttl| async move { SqliteSaver::memory().unwrap().ttl(ttl) };
+    superstep::conformance::checkpointer::expiry(ttl).await.assert();
+}

@@ -86,7 +86,8 @@ pub(crate) const SET_PENDING: &str = "
     ON CONFLICT (space, checkpoint, task) DO UPDATE SET consumed = excluded.consumed, body = excluded.body
 ";
 
-// Reading. Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
+// Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
+// Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
 // asked for.
 
 macro_rules! here {
@@ -111,15 +112,15 @@ macro_rules! rows {
             "
     chain (id, base, depth) AS (
         SELECT c.id, c.base, c.depth
-        FROM listed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
         UNION
         SELECT c.id, c.base, c.depth
-        FROM chain JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.base
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.base
         WHERE chain.depth > 0
     ),
     cut (owners, at) AS (
         SELECT c.owners, 1
-        FROM chain JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.id
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.id
         WHERE chain.depth = 0 AND length(c.owners) > 0
         UNION ALL
         SELECT owners, at + 16 FROM cut WHERE at + 16 < length(owners)
@@ -130,28 +131,28 @@ macro_rules! rows {
         SELECT substr(owners, at, 16) FROM cut
         UNION
         SELECT p.consumed
-        FROM listed JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+        FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
         WHERE p.consumed IS NOT NULL
     ),
     needed (id) AS (
         SELECT id FROM wanted
         UNION
         SELECT c.base
-        FROM wanted JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = wanted.id
+        FROM wanted CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = wanted.id
         WHERE c.needs_base
     )
     SELECT 0, ",
             columns!(),
             "
-    FROM needed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = needed.id
+    FROM needed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = needed.id
     UNION ALL
     SELECT 1, p.checkpoint, p.task, p.consumed, NULL, NULL, NULL, NULL, NULL, NULL, p.body, NULL, NULL
-    FROM listed JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+    FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
     UNION ALL
     SELECT 2, s.digest, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, s.body, NULL, NULL
     FROM superstep_shapes s WHERE s.digest IN (
         SELECT c.shape
-        FROM listed JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
     )
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
@@ -175,8 +176,8 @@ pub(crate) const LIST: &str = concat!(
     "
     listed (id) AS MATERIALIZED (
         SELECT id FROM superstep_checkpoints
-        WHERE space = (SELECT space FROM here) AND (?4 IS NULL OR id < ?4) AND (?5 IS NULL OR id = ?5)
-            AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
+        WHERE space = (SELECT space FROM here) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
+            AND (?5 IS NULL OR id = ?5) AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
         ORDER BY id DESC LIMIT ?8
     ),",
     rows!()
@@ -187,7 +188,7 @@ pub(crate) const CHAIN: &str = concat!(
     "WITH RECURSIVE chain (id, base, depth) AS (
         SELECT id, base, depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2
         UNION
-        SELECT c.id, c.base, c.depth FROM chain JOIN superstep_checkpoints c ON c.space = ?1 AND c.id = chain.base
+        SELECT c.id, c.base, c.depth FROM chain CROSS JOIN superstep_checkpoints c ON c.space = ?1 AND c.id = chain.base
         WHERE chain.depth > 0
     )
     SELECT 0, ",
@@ -195,7 +196,7 @@ pub(crate) const CHAIN: &str = concat!(
     " FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id IN (
         SELECT id FROM chain
         UNION
-        SELECT o.base FROM chain JOIN superstep_checkpoints o ON o.space = ?1 AND o.id = chain.id WHERE o.needs_base
+        SELECT o.base FROM chain CROSS JOIN superstep_checkpoints o ON o.space = ?1 AND o.id = chain.id WHERE o.needs_base
     )"
 );
 /// A row, and the one that it cuts from.
