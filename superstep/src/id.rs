@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::NonZeroU128;
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 /// # Ok::<(), superstep::InvalidId>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CheckpointId(pub(crate) u128);
+pub struct CheckpointId(NonZeroU128);
 
 /// Text that is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +52,7 @@ impl IdSource {
         let mid = u128::from(ticks >> 12) & 0xffff;
         let low = u128::from(ticks) & 0x0fff;
         let sequence = (step as u128 & 0x3fff) | 0x8000;
-        CheckpointId(high << 96 | mid << 80 | (0x6000 | low) << 64 | sequence << 48 | u128::from(self.node))
+        CheckpointId::from_u128(high << 96 | mid << 80 | (0x6000 | low) << 64 | sequence << 48 | u128::from(self.node))
     }
 
     /// 100-nanosecond ticks since 1582, never the same twice.
@@ -64,7 +65,7 @@ impl IdSource {
 
     /// Makes later ids greater than this one, which was made elsewhere or before the clock went back.
     pub(crate) fn met(&self, id: CheckpointId) {
-        let is_version_6 = id.0 >> 76 & 0xf == 6;
+        let is_version_6 = id.as_u128() >> 76 & 0xf == 6;
         // Ids beyond the year 3400 are no times: to count on from them would soon run out of numbers.
         if is_version_6 && id.ticks() >> 59 == 0 {
             self.last.fetch_max(id.ticks(), Ordering::Relaxed);
@@ -73,18 +74,19 @@ impl IdSource {
 }
 
 impl CheckpointId {
-    /// The id from its number, as a checkpointer keeps it.
+    /// The id from its number, as a checkpointer keeps it. No id has the number 0; it is taken for 1.
     pub fn from_u128(bits: u128) -> Self {
-        Self(bits)
+        Self(NonZeroU128::new(bits).unwrap_or(NonZeroU128::MIN))
     }
 
     /// The id as a number; numbers of later checkpoints are greater.
     pub fn as_u128(self) -> u128 {
-        self.0
+        self.0.get()
     }
 
     fn ticks(self) -> u64 {
-        (self.0 >> 96 << 28 | (self.0 >> 80 & 0xffff) << 12 | self.0 >> 64 & 0x0fff) as u64
+        let bits = self.as_u128();
+        (bits >> 96 << 28 | (bits >> 80 & 0xffff) << 12 | bits >> 64 & 0x0fff) as u64
     }
 
     /// The time that a new id was made at.
@@ -129,13 +131,13 @@ impl fmt::Display for Uuid {
 
 impl fmt::Display for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.0), f)
+        fmt::Display::fmt(&Uuid(self.as_u128()), f)
     }
 }
 
 impl fmt::Debug for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.0), f)
+        fmt::Display::fmt(&Uuid(self.as_u128()), f)
     }
 }
 
@@ -144,10 +146,8 @@ impl FromStr for CheckpointId {
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let digits: String = text.chars().filter(|c| *c != '-').collect();
-        match u128::from_str_radix(&digits, 16) {
-            Ok(bits) if digits.len() == 32 => Ok(Self(bits)),
-            _ => Err(InvalidId(text.to_owned())),
-        }
+        let bits = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32);
+        bits.and_then(NonZeroU128::new).map(Self).ok_or_else(|| InvalidId(text.to_owned()))
     }
 }
 
@@ -164,9 +164,9 @@ impl TaskId {
     pub(crate) const NULL: TaskId = TaskId(0);
 
     /// The id of a task of `checkpoint`, from what tells it apart there.
-    pub(crate) fn derive(checkpoint: CheckpointId, parts: &[&str]) -> Self {
+    pub(crate) fn derive(checkpoint: Option<CheckpointId>, parts: &[&str]) -> Self {
         let mut hasher = Xxh3::new();
-        hasher.update(&checkpoint.0.to_be_bytes());
+        hasher.update(&checkpoint.map_or(0, CheckpointId::as_u128).to_be_bytes());
         parts.iter().for_each(|p| hasher.update(p.as_bytes()));
         Self(hasher.digest128())
     }
@@ -174,7 +174,7 @@ impl TaskId {
     /// The same from numbers.
     pub(crate) fn of(checkpoint: CheckpointId, parts: [u64; 5]) -> Self {
         let mut bytes = [0; 56];
-        bytes[..16].copy_from_slice(&checkpoint.0.to_be_bytes());
+        bytes[..16].copy_from_slice(&checkpoint.as_u128().to_be_bytes());
         for (place, part) in bytes[16..].chunks_exact_mut(8).zip(parts) {
             place.copy_from_slice(&part.to_be_bytes());
         }

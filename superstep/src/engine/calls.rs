@@ -240,7 +240,7 @@ impl<S: State> CallHost for CallDesk<S> {
         let step = caller.task.step.to_string();
         let (path, place) = (format!("~__pregel_pull, {}", caller.task.node), ix.to_string());
         let parts = [&namespace, &step, &*name, PUSH, &path, &caller.task.id.to_string(), &place];
-        let id = TaskId::derive(self.checkpoint, &parts);
+        let id = TaskId::derive(Some(self.checkpoint), &parts);
         Box::pin(self.run_call(OneCall { caller, name, id, namespace, input, options, run }))
     }
 }

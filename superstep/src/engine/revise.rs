@@ -227,8 +227,7 @@ impl<'a, S: State> Reviser<'a, S> {
     }
 
     fn made_up_id(&self, ix: usize) -> TaskId {
-        let base = self.base().unwrap_or(CheckpointId(0));
-        TaskId::derive(base, &["__update__", &ix.to_string()])
+        TaskId::derive(self.base(), &["__update__", &ix.to_string()])
     }
 
     fn resolve(&self, node: Option<String>) -> Result<usize, Error> {

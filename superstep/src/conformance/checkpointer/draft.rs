@@ -19,7 +19,7 @@ pub(super) fn id_at(tick: u64) -> CheckpointId {
     /// In the year 2026.
     const START: u64 = 0x01f0_8f00_0000_0000;
     let ticks = u128::from(START + tick);
-    CheckpointId(
+    CheckpointId::from_u128(
         (ticks >> 28) << 96 | (ticks >> 12 & 0xffff) << 80 | (0x6000 | ticks & 0x0fff) << 64 | 0x8000 << 48 | 7,
     )
 }
