@@ -107,8 +107,9 @@ pub use state::{
     add_messages, normal_message,
 };
 pub use store::{
-    Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError,
-    StoreOp, StoreReply, Ttl, TtlConfig,
+    Clause, Comparison, Condition, Cursor, Embedder, FieldPath, Filter, Indexing, Item, MemoryStore, Metric, Namespace,
+    NamespaceQuery, Near, NewItem, PutIf, PutOutcome, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp,
+    StoreReply, Ttl, TtlConfig,
 };
 pub use stream::{
     CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
