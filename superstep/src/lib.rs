@@ -37,6 +37,7 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
+//! | `sqlite` | checkpoints, store and cache in a SQLite file |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 
@@ -49,6 +50,8 @@ mod cache;
 mod channel;
 mod checkpoint;
 mod context;
+#[cfg(feature = "sqlite")]
+mod database;
 mod draw;
 mod engine;
 mod error;
@@ -77,6 +80,8 @@ pub use checkpoint::{
     Name, SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
 };
 pub use context::{Context, RunControl};
+#[cfg(feature = "sqlite")]
+pub use database::{DatabaseError, SqliteDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};

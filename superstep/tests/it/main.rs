@@ -26,6 +26,8 @@ mod retry;
 mod run_options;
 mod save_queue;
 mod spans;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 mod streams;
 mod subgraph_threads;

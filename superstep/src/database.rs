@@ -1,0 +1,43 @@
+//! Databases that checkpointers, stores and caches share: one file or one schema may hold all three.
+//!
+//! Here is what they have in common: connections, transactions, versions of tables, and what can go wrong. All SQL text
+//! is below `sql/`, and none of the drivers' types are in the public API.
+
+mod error;
+mod sql;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "nothing reads or writes yet"))]
+mod sqlite;
+
+pub use error::DatabaseError;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteDatabase;
+
+/// Tables that belong together, with a version of their own.
+///
+/// The scripts create them from nothing, one after another: script `n` leads from version `n` to `n + 1`. A released
+/// script is never changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Component {
+    pub(crate) name: &'static str,
+    pub(crate) scripts: &'static [&'static str],
+}
+
+impl Component {
+    /// The version that this release reads and writes.
+    fn version(&self) -> i64 {
+        self.scripts.len() as i64
+    }
+
+    /// The scripts that lead from version `found` to this release's.
+    fn scripts_after(&self, database: &str, found: i64) -> Result<&'static [&'static str], DatabaseError> {
+        let known = self.version();
+        let newer = || DatabaseError::NewerVersion {
+            database: database.to_owned(),
+            component: self.name.to_owned(),
+            found,
+            known,
+        };
+        usize::try_from(found).ok().and_then(|done| self.scripts.get(done..)).ok_or_else(newer)
+    }
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with a database, told apart by what one can do about it.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use crate::{CacheError, CheckpointError, StoreError};
+
+/// The driver's own error. Several waiting callers may get the same one.
+type Cause = Arc<dyn Error + Send + Sync>;
+
+/// What went wrong with a database.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")] {
+/// use superstep::{DatabaseError, SqliteDatabase};
+///
+/// let error = SqliteDatabase::open("/no/such/folder/agents.db").unwrap_err();
+/// assert!(matches!(error, DatabaseError::Open { .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "cannot open database `/no/such/folder/agents.db`: the folder `/no/such/folder` does not exist; create it first"
+/// );
+/// # }
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatabaseError {
+    /// It could not be opened.
+    #[error("cannot open database `{database}`: {why}")]
+    Open {
+        /// The path or address, without secrets.
+        database: String,
+        /// Why, and the way out.
+        why: String,
+        /// What the driver said.
+        source: Option<Cause>,
+    },
+    /// The file cannot be written to.
+    #[error("database `{database}` cannot be written to; check the permissions of the file and of its folder")]
+    ReadOnly {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Option<Cause>,
+    },
+    /// The disk is full.
+    #[error("database `{database}` has no space left; free some on its disk")]
+    Full {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// Someone else held a lock for too long. It may work when tried again.
+    #[error("database `{database}` was locked by others for too long; try again")]
+    Busy {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// Its contents are damaged.
+    #[error("database `{database}` is damaged; restore it from a backup")]
+    Damaged {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// It was written by a newer release.
+    #[error(
+        "the tables of `{component}` in database `{database}` have version {found}, this release knows up to {known}; update superstep"
+    )]
+    NewerVersion {
+        /// The path or address.
+        database: String,
+        /// What the tables are for.
+        component: String,
+        /// The version found.
+        found: i64,
+        /// The newest version that this release knows.
+        known: i64,
+    },
+    /// The connection was lost, or could not be made. It may work when tried again.
+    #[error("the connection to database `{database}` was lost or could not be made; try again")]
+    Connection {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// It was closed.
+    #[error("database `{database}` is closed; open it again")]
+    Closed {
+        /// The path or address.
+        database: String,
+    },
+    /// Other work in the same transaction failed and took this work with it. It may work when tried again.
+    #[error("work on database `{database}` was taken back, because other work in its transaction failed; try again")]
+    RolledBack {
+        /// The path or address.
+        database: String,
+    },
+    /// Code that used the database panicked; what it did there was taken back.
+    #[error("work on database `{database}` panicked: {message}")]
+    Panicked {
+        /// The path or address.
+        database: String,
+        /// The message of the panic.
+        message: String,
+    },
+    /// A statement failed.
+    #[error("a statement failed on database `{database}`")]
+    Statement {
+        /// The path or address.
+        database: String,
+        /// What the driver said.
+        source: Cause,
+    },
+}
+
+impl From<DatabaseError> for CheckpointError {
+    fn from(error: DatabaseError) -> Self {
+        Self::backend(error)
+    }
+}
+
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> Self {
+        Self::backend(error)
+    }
+}
+
+impl From<DatabaseError> for CacheError {
+    fn from(error: DatabaseError) -> Self {
+        Self::backend(error)
+    }
+}

@@ -1,0 +1,12 @@
+//! Every SQL text of superstep: constants, and functions that put a schema's quoted name into them.
+//!
+//! Values are always bound, never written into a text.
+
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+use super::Component;
+
+/// What a SQLite database holds.
+#[cfg(feature = "sqlite")]
+pub(crate) const SQLITE: &[Component] = &[];

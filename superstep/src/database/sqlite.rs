@@ -1,0 +1,171 @@
+//! A SQLite database: one connection that writes, on its own thread, and some that read.
+//!
+//! Writes are done in the order in which they were asked for. All that wait are committed together, and none is
+//! answered before the commit: what a caller has been told is saved, is saved.
+
+mod job;
+mod migrate;
+mod open;
+mod readers;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::job::Answer;
+use self::readers::Readers;
+use self::writer::Writer;
+use super::sql;
+use super::{Component, DatabaseError};
+
+pub(crate) use self::open::InDatabase;
+pub(crate) use self::writer::Synced;
+
+/// A SQLite database, in a file or in memory. Clones are the same database.
+///
+/// One file can hold checkpoints, a store and a cache, beside tables of your own, and several processes can open it at
+/// the same time. Its tables are created, or brought up to date, when it is opened.
+///
+/// It works in any async runtime. When the last clone is dropped, what was begun is finished and the file is closed;
+/// that blocks for a moment, [`close`](SqliteDatabase::close) does not.
+///
+/// ```
+/// use superstep::{DatabaseError, SqliteDatabase};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = std::env::temp_dir().join(format!("superstep-doc-{}.db", std::process::id()));
+///
+/// let database = SqliteDatabase::open(&path)?;
+/// database.close().await?;
+///
+/// let again = SqliteDatabase::open(&path)?;
+/// # again.close().await?;
+/// # std::fs::remove_file(&path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteDatabase(Arc<Parts>);
+
+struct Parts {
+    name: Arc<str>,
+    writer: Writer,
+    /// None if there is one connection only, because the database is in its memory.
+    readers: Option<Readers>,
+}
+
+impl SqliteDatabase {
+    /// Opens the database in this file, and creates it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the folder does not exist, the file cannot be written to or is no SQLite database, or if it was written by a
+    /// newer release of superstep.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        Self::open_with(path.as_ref(), sql::SQLITE)
+    }
+
+    /// An empty database that is gone when it is closed.
+    ///
+    /// ```
+    /// let database = superstep::SqliteDatabase::memory()?;
+    /// # Ok::<(), superstep::DatabaseError>(())
+    /// ```
+    pub fn memory() -> Result<Self, DatabaseError> {
+        Self::memory_with(sql::SQLITE)
+    }
+
+    /// Finishes what was begun and closes the database, for all its clones. The file is complete afterwards: it may be
+    /// copied or opened again.
+    ///
+    /// ```
+    /// use superstep::SqliteDatabase;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), superstep::DatabaseError> {
+    /// let database = SqliteDatabase::memory()?;
+    /// database.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn close(&self) -> Result<(), DatabaseError> {
+        let (reply, closed) = oneshot::channel();
+        let database = self.clone();
+        thread::spawn(move || reply.send(database.0.close()));
+        closed.await.unwrap_or(Ok(()))
+    }
+
+    fn open_with(path: &Path, components: &[Component]) -> Result<Self, DatabaseError> {
+        let name: Arc<str> = path.display().to_string().into();
+        let connection = open::writer(path, &name)?;
+        migrate::migrate(&connection, &name, components)?;
+        let writer = Writer::start(connection, &name)?;
+        let readers = Some(Readers::start(path, &name)?);
+        Ok(Self(Arc::new(Parts { name, writer, readers })))
+    }
+
+    fn memory_with(components: &[Component]) -> Result<Self, DatabaseError> {
+        let name: Arc<str> = ":memory:".into();
+        let connection = open::memory(&name)?;
+        migrate::migrate(&connection, &name, components)?;
+        let writer = Writer::start(connection, &name)?;
+        Ok(Self(Arc::new(Parts { name, writer, readers: None })))
+    }
+
+    /// Runs `job` in a transaction; the answer comes when it is committed. The job is queued now, whether or not the
+    /// answer is polled, and is done even if the answer is dropped.
+    pub(crate) fn write<T, E, F>(&self, synced: Synced, job: F) -> Answer<T, E>
+    where
+        T: Send + 'static,
+        E: From<DatabaseError> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (work, answer) = job::new(&self.0.name, job);
+        self.0.writer.write(synced, work);
+        answer
+    }
+
+    /// Runs `job` on a snapshot that has all writes that were answered before this call. It must not write.
+    pub(crate) fn read<T, E, F>(&self, job: F) -> Answer<T, E>
+    where
+        T: Send + 'static,
+        E: From<DatabaseError> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (work, answer) = job::new(&self.0.name, job);
+        match &self.0.readers {
+            Some(readers) => readers.read(work),
+            None => self.0.writer.read(work),
+        }
+        answer
+    }
+}
+
+impl Parts {
+    /// Readers first: the connection that is closed last empties the log, and a reader cannot.
+    fn close(&self) -> Result<(), DatabaseError> {
+        if let Some(readers) = &self.readers {
+            readers.close();
+        }
+        self.writer.close()
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "a database could not be closed properly");
+        }
+    }
+}
+
+impl std::fmt::Debug for SqliteDatabase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SqliteDatabase").field(&self.0.name).finish()
+    }
+}

@@ -1,0 +1,207 @@
+//! The thread that writes, and group commit.
+//!
+//! All jobs that wait go into one transaction, each in a savepoint of its own; then there is one commit, and then the
+//! answers. While a commit waits for the disk the next group gathers, so more writers make larger groups.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+
+use super::job::Job;
+use super::open::{InDatabase, cannot_start};
+use crate::database::DatabaseError;
+use crate::database::sql::sqlite as sql;
+
+/// Whether a write must be on the disk before it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Synced {
+    /// It is there after a crash of this process, but a crash of the machine may take it back, and all later ones.
+    No,
+    /// It is there after a crash of the machine too.
+    Yes,
+}
+
+pub(super) struct Writer {
+    messages: Sender<Message>,
+    thread: Mutex<Option<JoinHandle<Result<(), DatabaseError>>>>,
+}
+
+enum Message {
+    Write(Synced, Box<dyn Job>),
+    Read(Box<dyn Job>),
+    Close,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, database: &Arc<str>) -> Result<Self, DatabaseError> {
+        let (messages, inbox) = mpsc::channel();
+        let lane = Lane { connection, database: Arc::clone(database), synced: Synced::Yes };
+        let thread = thread::Builder::new().name("superstep-sqlite".to_owned()).spawn(move || lane.work(&inbox));
+        let thread = thread.map_err(|error| cannot_start(database, error))?;
+        Ok(Self { messages, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn write(&self, synced: Synced, job: Box<dyn Job>) {
+        self.send(Message::Write(synced, job));
+    }
+
+    pub(super) fn read(&self, job: Box<dyn Job>) {
+        self.send(Message::Read(job));
+    }
+
+    /// Does what was sent before, and ends the thread. Whoever calls it second waits for the first.
+    pub(super) fn close(&self) -> Result<(), DatabaseError> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = thread.take() else { return Ok(()) };
+        self.send(Message::Close);
+        if thread.thread().id() == thread::current().id() {
+            // A job held the last clone of the database: its thread cannot wait for itself.
+            return Ok(());
+        }
+        thread.join().expect("jobs that panic are caught")
+    }
+
+    fn send(&self, message: Message) {
+        // If the thread has ended, the job is dropped here, and that is its answer.
+        let _ = self.messages.send(message);
+    }
+}
+
+/// What the thread owns.
+struct Lane {
+    connection: Connection,
+    database: Arc<str>,
+    /// How commits are made at present.
+    synced: Synced,
+}
+
+impl Lane {
+    fn work(mut self, inbox: &Receiver<Message>) -> Result<(), DatabaseError> {
+        let mut group = Group::default();
+        while let Ok(first) = inbox.recv() {
+            for message in std::iter::once(first).chain(inbox.try_iter()) {
+                match message {
+                    Message::Write(synced, job) => group.add(synced, job),
+                    Message::Read(job) => {
+                        self.commit(&mut group);
+                        self.read(job);
+                    }
+                    Message::Close => {
+                        self.commit(&mut group);
+                        return self.close();
+                    }
+                }
+            }
+            self.commit(&mut group);
+        }
+        self.close()
+    }
+
+    fn commit(&mut self, group: &mut Group) {
+        let Group { mut jobs, synced } = std::mem::take(group);
+        while !jobs.is_empty() {
+            match self.begin(synced) {
+                Ok(()) => self.run_and_commit(&mut jobs),
+                Err(error) => jobs.drain(..).for_each(|job| job.answer(Err(&error))),
+            }
+        }
+    }
+
+    /// One transaction of as many jobs as it survives.
+    fn run_and_commit(&mut self, jobs: &mut VecDeque<Box<dyn Job>>) {
+        let is_alone = jobs.len() == 1;
+        let mut done = Vec::with_capacity(jobs.len());
+        let mut any_succeeded = false;
+        while let Some(mut job) = jobs.pop_front() {
+            match if is_alone { Ok(job.run(&self.connection)) } else { self.run_in_savepoint(&mut *job) } {
+                Ok(has_succeeded) => {
+                    any_succeeded |= has_succeeded;
+                    done.push(job);
+                }
+                Err(error) => job.answer(Err(&error)),
+            }
+            // Some failures, a full disk for one, make SQLite take back the whole transaction.
+            if self.connection.is_autocommit() {
+                break;
+            }
+        }
+        let fate = self.end(any_succeeded);
+        done.into_iter().for_each(|job| job.answer(fate.as_ref().copied()));
+    }
+
+    fn run_in_savepoint(&self, job: &mut dyn Job) -> Result<bool, DatabaseError> {
+        self.execute(sql::BEGIN_JOB)?;
+        let has_succeeded = job.run(&self.connection);
+        if self.connection.is_autocommit() {
+            return Ok(has_succeeded);
+        }
+        if !has_succeeded {
+            self.execute(sql::UNDO_JOB)?;
+        }
+        self.execute(sql::KEEP_JOB)?;
+        Ok(has_succeeded)
+    }
+
+    fn begin(&mut self, synced: Synced) -> Result<(), DatabaseError> {
+        if synced != self.synced {
+            let pragma = if synced == Synced::Yes { sql::SYNC_EACH_COMMIT } else { sql::SYNC_LATER };
+            self.connection.execute_batch(pragma).in_database(&self.connection)?;
+            self.synced = synced;
+        }
+        self.execute(sql::BEGIN_WRITE)
+    }
+
+    fn end(&self, any_succeeded: bool) -> Result<(), DatabaseError> {
+        if self.connection.is_autocommit() {
+            return Err(DatabaseError::RolledBack { database: self.database.to_string() });
+        }
+        if !any_succeeded {
+            return self.execute(sql::ROLLBACK);
+        }
+        self.execute(sql::COMMIT).inspect_err(|_| {
+            // It fails if the failed commit has rolled back already.
+            let _ = self.execute(sql::ROLLBACK);
+        })
+    }
+
+    /// Between transactions, so that it sees nothing that is not committed.
+    fn read(&self, mut job: Box<dyn Job>) {
+        job.run(&self.connection);
+        job.answer(Ok(()));
+    }
+
+    fn close(self) -> Result<(), DatabaseError> {
+        let emptied = self.connection.query_row(sql::EMPTY_LOG, [], |_| Ok(())).in_database(&self.connection);
+        let closed =
+            self.connection.close().map_err(|(connection, error)| Err::<(), _>(error).in_database(&connection));
+        emptied.and(closed.or_else(|error| error))
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), DatabaseError> {
+        let run = || self.connection.prepare_cached(sql)?.execute([]).map(drop);
+        run().in_database(&self.connection)
+    }
+}
+
+/// Jobs for one transaction, in the order in which they came.
+struct Group {
+    jobs: VecDeque<Box<dyn Job>>,
+    /// As the strictest of them wants it.
+    synced: Synced,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self { jobs: VecDeque::new(), synced: Synced::No }
+    }
+}
+
+impl Group {
+    fn add(&mut self, synced: Synced, job: Box<dyn Job>) {
+        self.synced = self.synced.max(synced);
+        self.jobs.push_back(job);
+    }
+}
