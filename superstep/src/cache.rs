@@ -5,6 +5,8 @@
 
 mod flight;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use bytes::Bytes;
 
 pub(crate) use self::flight::{Flight, Landing, Turn, take_off};
 pub use self::memory::MemoryCache;
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteCache;
 
 /// A place to keep results that are costly to compute again.
 ///
@@ -131,4 +135,10 @@ impl CacheError {
     pub fn backend(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Backend(source.into())
     }
+}
+
+/// The bytes of a namespace in a database: its labels as a JSON list, so that no two namespaces have the same.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn namespace_bytes(namespace: &[String]) -> Vec<u8> {
+    serde_json::json!(namespace).to_string().into_bytes()
 }

@@ -4,14 +4,15 @@
 //! is below `sql/`, and none of the drivers' types are in the public API.
 
 mod error;
-mod sql;
+pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "nothing reads or writes yet"))]
 mod sqlite;
 
 pub use error::DatabaseError;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteDatabase;
+#[cfg(feature = "sqlite")]
+pub(crate) use sqlite::{InDatabase, Synced};
 
 /// Tables that belong together, with a version of their own.
 ///

@@ -49,6 +49,8 @@ mod blocking;
 mod cache;
 mod channel;
 mod checkpoint;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod clock;
 mod context;
 #[cfg(feature = "sqlite")]
 mod database;
@@ -70,6 +72,8 @@ mod store;
 mod stream;
 mod thread;
 
+#[cfg(feature = "sqlite")]
+pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
@@ -79,6 +83,8 @@ pub use checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Checkpointer, Durability, FieldRecord, FieldValue, ListQuery, MemorySaver,
     Name, SavedCheckpoint, SavedField, Saving, Shape, Source, TaskRecord, WriteRecord,
 };
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use clock::Clock;
 pub use context::{Context, RunControl};
 #[cfg(feature = "sqlite")]
 pub use database::{DatabaseError, SqliteDatabase};
@@ -111,6 +117,8 @@ pub use state::{
     ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
     add_messages, normal_message,
 };
+#[cfg(feature = "sqlite")]
+pub use store::SqliteStore;
 pub use store::{
     Clause, Comparison, Condition, Cursor, Embedder, FieldPath, Filter, Indexing, Item, MemoryStore, Metric, Namespace,
     NamespaceQuery, Near, NewItem, PutIf, PutOutcome, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp,

@@ -18,6 +18,10 @@ mod path;
 mod prepare;
 mod query;
 mod rank;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod row;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod ttl;
 mod words;
 
@@ -38,6 +42,8 @@ pub use self::namespace::Namespace;
 pub use self::op::{StoreOp, StoreReply};
 pub use self::path::FieldPath;
 pub use self::query::{NamespaceQuery, Near, SearchPage, SearchQuery};
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
 pub use self::ttl::{Ttl, TtlConfig};
 
 /// Long-term memory that outlives a thread.

@@ -4,9 +4,13 @@
 
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite_cache;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite_store;
 
 use super::Component;
 
 /// What a SQLite database holds.
 #[cfg(feature = "sqlite")]
-pub(crate) const SQLITE: &[Component] = &[];
+pub(crate) const SQLITE: &[Component] = &[sqlite_store::COMPONENT, sqlite_cache::COMPONENT];

@@ -100,6 +100,11 @@ impl SqliteDatabase {
         closed.await.unwrap_or(Ok(()))
     }
 
+    /// The same for all clones, and for no other database of this process.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     fn open_with(path: &Path, components: &[Component]) -> Result<Self, DatabaseError> {
         let name: Arc<str> = path.display().to_string().into();
         let connection = open::writer(path, &name)?;

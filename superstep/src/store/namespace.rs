@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{StoreError, limits};
 
 /// The label of a pattern that stands for any label.
-const WILDCARD: &str = "*";
+pub(super) const WILDCARD: &str = "*";
 
 /// Root labels that no put may use.
 const RESERVED_ROOTS: [&str; 2] = ["langgraph", "superstep"];

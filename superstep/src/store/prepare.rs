@@ -31,6 +31,13 @@ pub(crate) enum Ready {
     ListNamespaces(NamespaceQuery),
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl Ready {
+    pub(crate) fn is_write(&self) -> bool {
+        matches!(self, Self::Put(_) | Self::Delete { .. })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct ReadyPut {
     pub(crate) namespace: Namespace,

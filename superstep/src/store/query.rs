@@ -285,15 +285,55 @@ impl NamespaceQuery {
     }
 
     /// Picks what this query asks for from namespaces in ascending order.
-    pub(super) fn pick<'a>(&self, sorted: impl Iterator<Item = &'a Namespace>) -> Vec<Namespace> {
-        let depth = self.max_depth.unwrap_or(usize::MAX);
-        let mut picked: Vec<_> = sorted
-            .filter(|namespace| namespace.starts_like(&self.prefix) && namespace.ends_like(&self.suffix))
-            .map(|namespace| namespace.truncated(depth))
-            .collect();
-        // Cutting keeps the ascending order, so equal ones are neighbours.
-        picked.dedup();
-        picked.into_iter().skip(self.offset).take(self.limit).collect()
+    pub(super) fn pick<'a>(&self, sorted: impl IntoIterator<Item = &'a Namespace>) -> Vec<Namespace> {
+        let mut picking = self.picking();
+        for namespace in sorted {
+            if !picking.offer(namespace) {
+                break;
+            }
+        }
+        picking.finish()
+    }
+
+    pub(super) fn picking(&self) -> Picking<'_> {
+        Picking { query: self, last: None, passed: 0, picked: Vec::new() }
+    }
+}
+
+/// Takes namespaces in ascending order until it has what its query asks for.
+#[derive(Debug)]
+pub(super) struct Picking<'a> {
+    query: &'a NamespaceQuery,
+    /// The last one that was counted, cut. Cutting keeps the order, so equal ones are neighbours.
+    last: Option<Namespace>,
+    passed: usize,
+    picked: Vec<Namespace>,
+}
+
+impl Picking<'_> {
+    /// Looks at the next namespace; whether it wants more.
+    pub(super) fn offer(&mut self, namespace: &Namespace) -> bool {
+        if self.picked.len() >= self.query.limit {
+            return false;
+        }
+        if !namespace.starts_like(&self.query.prefix) || !namespace.ends_like(&self.query.suffix) {
+            return true;
+        }
+        let cut = namespace.truncated(self.query.max_depth.unwrap_or(usize::MAX));
+        if self.last.as_ref() == Some(&cut) {
+            return true;
+        }
+        self.last = Some(cut.clone());
+        if self.passed < self.query.offset {
+            self.passed += 1;
+            return true;
+        }
+        self.picked.push(cut);
+        true
+    }
+
+    pub(super) fn finish(self) -> Vec<Namespace> {
+        self.picked
     }
 }
 
