@@ -4,20 +4,36 @@
 //! is below `sql/`, and none of the drivers' types are in the public API.
 
 mod error;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use error::DatabaseError;
+#[cfg(feature = "postgres-tls")]
+pub use postgres::PostgresTls;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteDatabase;
 #[cfg(feature = "sqlite")]
-pub(crate) use sqlite::{InDatabase, Synced};
+pub(crate) use sqlite::Synced;
+
+/// Turns a driver's error into ours.
+pub(crate) trait InDatabase<T> {
+    /// What knows the database's name.
+    type Place;
+
+    /// Says in which database it went wrong.
+    fn in_database(self, place: &Self::Place) -> Result<T, DatabaseError>;
+}
 
 /// Tables that belong together, with a version of their own.
 ///
 /// The scripts create them from nothing, one after another: script `n` leads from version `n` to `n + 1`. A released
-/// script is never changed.
+/// script is never changed. Those for PostgreSQL can be run twice (`IF NOT EXISTS`), so that an administrator can
+/// bring tables up to date by running all of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Component {
     pub(crate) name: &'static str,

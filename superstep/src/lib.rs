@@ -37,7 +37,10 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
+//! | `postgres` | checkpoints, store and cache in PostgreSQL |
+//! | `postgres-tls` | encrypted connections to PostgreSQL |
 //! | `sqlite` | checkpoints, store and cache in a SQLite file |
+//! | `conformance` | suites that a store or a cache of your own must pass |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 
@@ -51,8 +54,10 @@ mod channel;
 mod checkpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;
 mod draw;
 mod engine;
@@ -86,8 +91,14 @@ pub use checkpoint::{
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;
 pub use context::{Context, RunControl};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use database::DatabaseError;
+#[cfg(feature = "postgres-tls")]
+pub use database::PostgresTls;
 #[cfg(feature = "sqlite")]
-pub use database::{DatabaseError, SqliteDatabase};
+pub use database::SqliteDatabase;
+#[cfg(feature = "postgres")]
+pub use database::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};

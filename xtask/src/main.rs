@@ -6,6 +6,7 @@ mod command;
 mod compare;
 mod conformance;
 mod difference;
+mod postgres;
 mod side;
 mod table;
 mod test;
@@ -22,7 +23,10 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
 commands:
-  test                     the workspace's tests and doc tests, then the conformance scenarios
+  test [--fsync]           the workspace's tests and doc tests with a private PostgreSQL, then the
+                           conformance scenarios; --fsync makes the server write to the disk
+  postgres [--fsync] -- COMMAND...
+                           a command with a private PostgreSQL in $SUPERSTEP_TEST_POSTGRES
   conformance [OPTIONS] [DIR...]
                            compare the traces of every DIR/NAME.json with DIR/NAME.trace.json
                            (default: conformance/scenarios and conformance/random)
@@ -52,7 +56,8 @@ fn main() -> ExitCode {
 
 fn run(command: &str, arguments: &[String]) -> Result<()> {
     match command {
-        "test" => no_arguments(command, arguments).and_then(|()| test::run()),
+        "test" => test::run(postgres::Sync::parse(arguments)?),
+        "postgres" => postgres::run(arguments),
         "conformance" => conformance::run(&conformance::Options::parse(arguments)?),
         "bench" => bench::run(&bench::Options::parse(arguments)?),
         "compare" => compare::run(&bench::Options::parse(arguments)?),

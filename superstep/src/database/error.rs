@@ -51,8 +51,8 @@ pub enum DatabaseError {
         /// What the driver said.
         source: Cause,
     },
-    /// Someone else held a lock for too long. It may work when tried again.
-    #[error("database `{database}` was locked by others for too long; try again")]
+    /// Others held its locks, or all connections to it, for too long. It may work when tried again.
+    #[error("database `{database}` was kept busy by others for too long; try again")]
     Busy {
         /// The path or address.
         database: String,
@@ -79,6 +79,20 @@ pub enum DatabaseError {
         /// The version found.
         found: i64,
         /// The newest version that this release knows.
+        known: i64,
+    },
+    /// Its tables are missing or of an older release, and superstep was told not to change them.
+    #[error(
+        "the tables of `{component}` in database `{database}` have version {found}, this release needs {known}; run the statements that `PostgresDatabase::ddl` gives, or connect with `setup(true)`"
+    )]
+    OlderVersion {
+        /// The path or address.
+        database: String,
+        /// What the tables are for.
+        component: String,
+        /// The version found; 0 if there are none.
+        found: i64,
+        /// The version that this release needs.
         known: i64,
     },
     /// The connection was lost, or could not be made. It may work when tried again.
@@ -117,6 +131,19 @@ pub enum DatabaseError {
         /// What the driver said.
         source: Cause,
     },
+}
+
+impl DatabaseError {
+    /// Whether the same may work when it is tried again, with nothing changed by hand.
+    ///
+    /// ```
+    /// use superstep::DatabaseError;
+    /// let closed = DatabaseError::Closed { database: "agents.db".to_owned() };
+    /// assert!(!closed.is_transient());
+    /// ```
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Connection { .. } | Self::RolledBack { .. })
+    }
 }
 
 impl From<DatabaseError> for CheckpointError {

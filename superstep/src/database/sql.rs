@@ -2,6 +2,8 @@
 //!
 //! Values are always bound, never written into a text.
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 #[cfg(feature = "sqlite")]
@@ -10,6 +12,10 @@ pub(crate) mod sqlite_cache;
 pub(crate) mod sqlite_store;
 
 use super::Component;
+
+/// What a PostgreSQL schema holds.
+#[cfg(feature = "postgres")]
+pub(crate) const POSTGRES: &[Component] = &[];
 
 /// What a SQLite database holds.
 #[cfg(feature = "sqlite")]

@@ -24,7 +24,6 @@ use self::writer::Writer;
 use super::sql;
 use super::{Component, DatabaseError};
 
-pub(crate) use self::open::InDatabase;
 pub(crate) use self::writer::Synced;
 
 /// A SQLite database, in a file or in memory. Clones are the same database.

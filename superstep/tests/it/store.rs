@@ -1,6 +1,8 @@
 //! The store through its public face: what is kept, found, listed, and for how long.
 
 mod conditions;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod filter;
 mod limits;
 mod listing;

@@ -92,8 +92,7 @@ pub(crate) const NAMESPACES: &str = "
 
 // Writes.
 
-pub(crate) const FOUND: &str =
-    "SELECT place, version FROM superstep_store_items WHERE namespace = ?1 AND key = ?2";
+pub(crate) const FOUND: &str = "SELECT place, version FROM superstep_store_items WHERE namespace = ?1 AND key = ?2";
 pub(crate) const EXPIRED: &str = "SELECT place, namespace FROM superstep_store_items WHERE expires_at <= ?1";
 pub(crate) const LAST_VERSION: &str = "SELECT last_version FROM superstep_store_order";
 pub(crate) const SET_LAST_VERSION: &str = "UPDATE superstep_store_order SET last_version = ?1";

@@ -2,9 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::open::InDatabase;
 use crate::database::sql::sqlite as sql;
-use crate::database::{Component, DatabaseError};
+use crate::database::{Component, DatabaseError, InDatabase};
 
 /// Brings all components to this release's version, in one transaction, or changes nothing.
 pub(super) fn migrate(connection: &Connection, database: &str, components: &[Component]) -> Result<(), DatabaseError> {

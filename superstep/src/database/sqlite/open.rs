@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::database::DatabaseError;
 use crate::database::sql::sqlite as sql;
+use crate::database::{DatabaseError, InDatabase};
 
 /// How long to wait for locks of other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -94,13 +94,9 @@ pub(super) fn cannot_start(database: &str, error: std::io::Error) -> DatabaseErr
     DatabaseError::Open { database: database.to_owned(), why, source: Some(Arc::new(error)) }
 }
 
-/// Turns SQLite's errors into ours.
-pub(crate) trait InDatabase<T> {
-    /// Names the database of this connection in the error.
-    fn in_database(self, connection: &Connection) -> Result<T, DatabaseError>;
-}
-
 impl<T> InDatabase<T> for rusqlite::Result<T> {
+    type Place = Connection;
+
     fn in_database(self, connection: &Connection) -> Result<T, DatabaseError> {
         self.map_err(|error| {
             let path = connection.path().filter(|path| !path.is_empty());

@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 
 use super::job::Job;
-use super::open::{self, InDatabase, cannot_start};
-use crate::database::DatabaseError;
+use super::open::{self, cannot_start};
 use crate::database::sql::sqlite as sql;
+use crate::database::{DatabaseError, InDatabase};
 
 const MOST_READERS: usize = 4;
 

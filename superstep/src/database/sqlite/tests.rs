@@ -9,8 +9,8 @@ use std::{env, fs, process, thread};
 
 use rusqlite::Connection;
 
-use super::{Answer, InDatabase, SqliteDatabase, Synced};
-use crate::database::{Component, DatabaseError};
+use super::{Answer, SqliteDatabase, Synced};
+use crate::database::{Component, DatabaseError, InDatabase};
 
 const CREATE: &str = "CREATE TABLE notes (text TEXT NOT NULL)";
 const NOTES: Component = Component { name: "notes", scripts: &[CREATE] };

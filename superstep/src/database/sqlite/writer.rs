@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 
 use super::job::Job;
-use super::open::{InDatabase, cannot_start};
-use crate::database::DatabaseError;
+use super::open::cannot_start;
 use crate::database::sql::sqlite as sql;
+use crate::database::{DatabaseError, InDatabase};
 
 /// Whether a write must be on the disk before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

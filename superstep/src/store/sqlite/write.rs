@@ -28,7 +28,8 @@ impl<'a> Writes<'a> {
         let mut reads = Reads::new(self.connection, self.now);
         let mut replies = reads.answer(&ops)?;
         self.refresh(&reads.refreshed)?;
-        let before: i64 = self.connection.query_row(sql::LAST_VERSION, [], |row| row.get(0)).in_database(self.connection)?;
+        let before: i64 =
+            self.connection.query_row(sql::LAST_VERSION, [], |row| row.get(0)).in_database(self.connection)?;
         let mut last_version = before as u64;
         for (op, reply) in ops.into_iter().zip(&mut replies) {
             match op {
@@ -48,7 +49,8 @@ impl<'a> Writes<'a> {
     /// Removes what has expired, and says how many items.
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
         let mut statement = self.connection.prepare_cached(sql::EXPIRED).in_database(self.connection)?;
-        let rows = statement.query_map([self.now], |row| Ok((row.get(0)?, row.get(1)?))).in_database(self.connection)?;
+        let rows =
+            statement.query_map([self.now], |row| Ok((row.get(0)?, row.get(1)?))).in_database(self.connection)?;
         let expired: Result<Vec<(i64, Vec<u8>)>, _> = rows.collect();
         let expired = expired.in_database(self.connection)?;
         expired.iter().try_for_each(|(place, namespace)| self.remove(*place, namespace))?;

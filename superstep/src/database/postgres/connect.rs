@@ -1,0 +1,102 @@
+//! From an address to a pool of connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, Pool, Runtime};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Config, NoTls};
+
+#[cfg(feature = "postgres-tls")]
+use super::PostgresTls;
+use super::builder::wrong;
+use crate::database::DatabaseError;
+
+/// How long to wait for a connection that is free.
+const WAIT: Duration = Duration::from_secs(30);
+/// How long to wait for a new connection, and for the other side to say that data arrived.
+const NETWORK: Duration = Duration::from_secs(10);
+/// After how long in silence a connection is tried.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// An address that was understood.
+pub(super) struct Target {
+    /// The address without secrets.
+    pub(super) name: String,
+    config: Config,
+    #[cfg(feature = "postgres-tls")]
+    has_sslmode: bool,
+}
+
+impl Target {
+    pub(super) fn parse(address: &str) -> Result<Self, DatabaseError> {
+        // Whenever a certificate is checked here, its name is too.
+        let address = address.replace("sslmode=verify-full", "sslmode=require");
+        let address = address.replace("sslmode=verify-ca", "sslmode=require");
+        let mut config: Config = address.parse().map_err(|error: tokio_postgres::Error| DatabaseError::Open {
+            database: "postgres".to_owned(),
+            why: "the address cannot be read; it looks like `postgres://user:password@host/database`".to_owned(),
+            source: Some(Arc::new(error)),
+        })?;
+        add_defaults(&mut config);
+        Ok(Self {
+            name: name(&config),
+            config,
+            #[cfg(feature = "postgres-tls")]
+            has_sslmode: address.contains("sslmode="),
+        })
+    }
+}
+
+fn add_defaults(config: &mut Config) {
+    if config.get_application_name().is_none() {
+        config.application_name("superstep");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(NETWORK);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(NETWORK);
+    }
+    config.keepalives_idle(config.get_keepalives_idle().min(SILENCE));
+}
+
+fn name(config: &Config) -> String {
+    let host = |host: &Host| match host {
+        Host::Tcp(host) => host.clone(),
+        #[cfg(unix)]
+        Host::Unix(folder) => folder.display().to_string(),
+    };
+    let hosts: Vec<_> = config.get_hosts().iter().map(host).collect();
+    let database = config.get_dbname().or_else(|| config.get_user()).unwrap_or_default();
+    format!("postgres://{}/{database}", hosts.join(","))
+}
+
+#[cfg(not(feature = "postgres-tls"))]
+pub(super) fn pool(target: Target, size: usize) -> Result<Pool, DatabaseError> {
+    if target.config.get_ssl_mode() == SslMode::Require {
+        let why = "its address asks for encryption, which this build has not; turn on feature `postgres-tls`";
+        return Err(wrong(&target.name, why));
+    }
+    build(&target.name, Manager::new(target.config, NoTls), size)
+}
+
+#[cfg(feature = "postgres-tls")]
+pub(super) fn pool(mut target: Target, size: usize, tls: Option<PostgresTls>) -> Result<Pool, DatabaseError> {
+    if tls.is_some() && !target.has_sslmode {
+        target.config.ssl_mode(SslMode::Require);
+    }
+    let tls = match target.config.get_ssl_mode() {
+        SslMode::Disable => return build(&target.name, Manager::new(target.config, NoTls), size),
+        // Who goes on without encryption gains nothing by checking a certificate.
+        SslMode::Prefer => tls.unwrap_or_else(|| PostgresTls::new().unverified()),
+        _ => tls.unwrap_or_default(),
+    };
+    let connector = tls.connector(&target.name)?;
+    build(&target.name, Manager::new(target.config, connector), size)
+}
+
+fn build(name: &str, manager: Manager, size: usize) -> Result<Pool, DatabaseError> {
+    let pool = Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1).wait_timeout(Some(WAIT)).build();
+    pool.map_err(|error| wrong(name, error.to_string()))
+}
