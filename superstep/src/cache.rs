@@ -5,6 +5,8 @@
 
 mod flight;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -17,6 +19,8 @@ use bytes::Bytes;
 
 pub(crate) use self::flight::{Flight, Landing, Turn, take_off};
 pub use self::memory::MemoryCache;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresCache;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteCache;
 

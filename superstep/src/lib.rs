@@ -77,6 +77,8 @@ mod store;
 mod stream;
 mod thread;
 
+#[cfg(feature = "postgres")]
+pub use cache::PostgresCache;
 #[cfg(feature = "sqlite")]
 pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
@@ -128,6 +130,8 @@ pub use state::{
     ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
     add_messages, normal_message,
 };
+#[cfg(feature = "postgres")]
+pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
 pub use store::{

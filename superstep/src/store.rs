@@ -15,6 +15,8 @@ mod namespace;
 mod op;
 mod page;
 mod path;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prepare;
 mod query;
 mod rank;
@@ -41,6 +43,8 @@ pub use self::memory::MemoryStore;
 pub use self::namespace::Namespace;
 pub use self::op::{StoreOp, StoreReply};
 pub use self::path::FieldPath;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresStore;
 pub use self::query::{NamespaceQuery, Near, SearchPage, SearchQuery};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;

@@ -4,6 +4,10 @@
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres_cache;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres_store;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 #[cfg(feature = "sqlite")]
@@ -15,7 +19,7 @@ use super::Component;
 
 /// What a PostgreSQL schema holds.
 #[cfg(feature = "postgres")]
-pub(crate) const POSTGRES: &[Component] = &[];
+pub(crate) const POSTGRES: &[Component] = &[postgres_store::COMPONENT, postgres_cache::COMPONENT];
 
 /// What a SQLite database holds.
 #[cfg(feature = "sqlite")]

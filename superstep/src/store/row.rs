@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::namespace::WILDCARD;
-use super::{Item, Namespace, StoreError};
+use super::page::{PageInWork, Verdict};
+use super::{Cursor, Item, Namespace, StoreError};
 use crate::clock::time_of;
 
 /// An item as it is in a table.
@@ -16,6 +17,8 @@ pub(super) struct Row {
     pub(super) version: u64,
     pub(super) created_at: i64,
     pub(super) updated_at: i64,
+    /// Whether it has a time to live, which a read may restart.
+    pub(super) expires: bool,
 }
 
 impl Row {
@@ -30,6 +33,25 @@ impl Row {
         item.version = self.version;
         Ok(item)
     }
+}
+
+/// Offers an item to a page; whether the page wants more. Those that it takes are noted if they can expire.
+pub(super) fn offer(
+    page: &mut PageInWork<'_>,
+    row: Row,
+    cursor: Cursor,
+    expiring: &mut Vec<u64>,
+) -> Result<bool, StoreError> {
+    let value = row.value()?;
+    match page.judge(&value) {
+        Verdict::Pass => {}
+        Verdict::Take => {
+            expiring.extend(row.expires.then_some(row.place));
+            page.take(cursor, row.into_item(value)?);
+        }
+        Verdict::Stop => return Ok(false),
+    }
+    Ok(true)
 }
 
 /// The bytes of a namespace: each label, then a zero byte. They sort as namespaces do, and those of a namespace start
@@ -67,13 +89,11 @@ pub(super) fn range_of_pattern(pattern: &Namespace) -> (Vec<u8>, Option<Vec<u8>>
 }
 
 /// A vector as bytes, the least significant first.
-#[cfg(feature = "sqlite")]
 pub(super) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// The vector of such bytes, into `vector`.
-#[cfg(feature = "sqlite")]
 pub(super) fn read_vector(bytes: &[u8], vector: &mut Vec<f32>) {
     let (numbers, _) = bytes.as_chunks::<4>();
     vector.clear();

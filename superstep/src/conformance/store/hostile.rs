@@ -1,5 +1,6 @@
 //! Names and values that mean something to a database: each is taken literally or refused in words, never run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -97,7 +98,7 @@ pub(super) async fn hostile_keys_are_taken_literally(maker: &dyn StoreMaker) -> 
     for (key, reply) in keys.iter().zip(replies) {
         same("value", reply.into_item()?.map(|item| (item.key, item.value)), Some((key.clone(), json!(key))))?;
     }
-    let distinct = keys.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let distinct = keys.iter().collect::<BTreeSet<_>>().len();
     same("items", store.search(SearchQuery::new(["n"]).limit(1000)).await?.len(), distinct)?;
     put_all(&store, keys.iter().map(|key| StoreOp::delete(["n"], key)).collect()).await?;
     same("what is left", find(&store, SearchQuery::default()).await?, String::new())
@@ -124,26 +125,34 @@ pub(super) async fn hostile_namespaces_are_taken_literally(maker: &dyn StoreMake
 
 pub(super) async fn hostile_filters_are_taken_literally(maker: &dyn StoreMaker) -> Held {
     let store = plain(maker).await;
-    let names = names_of_ill_will();
-    let value = |name: &String| json!({ name: name, "in": { name: [name] } });
-    let distinct: Vec<String> = names.iter().cloned().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    put_all(&store, distinct.iter().map(|name| StoreOp::put(["n"], name, value(name))).collect()).await?;
-    for name in &distinct {
-        let key = FieldPath::from(vec![name.clone()]);
-        let inside = FieldPath::from(vec!["in".to_owned(), name.clone(), "0".to_owned()]);
-        let filters = [
-            Filter::eq(key.clone(), name.clone()),
-            Filter::matching(key.clone(), name.clone()).and(Filter::gte(key.clone(), name.clone())),
-            Filter::one_of(key, [Value::from("x"), Value::from(name.clone())]),
-            Filter::eq(inside, name.clone()),
-        ];
-        for filter in filters {
-            let found = store.search(SearchQuery::new(["n"]).filter(filter)).await?;
-            let keys: Vec<&str> = found.iter().map(|item| item.key.as_str()).collect();
-            same("found", keys, vec![name.as_str()])?;
+    let names: BTreeSet<String> = names_of_ill_will().into_iter().collect();
+    let names: Vec<String> = names.into_iter().collect();
+    for (number, some) in names.chunks(25).enumerate() {
+        let namespace = Namespace::from(["n".to_owned(), number.to_string()]);
+        let value = |name: &String| json!({ name: name, "in": { name: [name] } });
+        store.batch(some.iter().map(|name| StoreOp::put(&namespace, name, value(name))).collect()).await?;
+        for name in some {
+            let search = |filter| StoreOp::Search(SearchQuery::new(&namespace).filter(filter));
+            for reply in store.batch(filters_for(name).map(search).into()).await? {
+                let found = reply.into_items()?;
+                let keys: Vec<&str> = found.iter().map(|item| item.key.as_str()).collect();
+                same("found", keys, vec![name.as_str()])?;
+            }
         }
     }
     Ok(())
+}
+
+/// Filters that accept only the value of this name.
+fn filters_for(name: &str) -> [Filter; 4] {
+    let key = || FieldPath::from(vec![name.to_owned()]);
+    let inside = FieldPath::from(vec!["in".to_owned(), name.to_owned(), "0".to_owned()]);
+    [
+        Filter::eq(key(), name),
+        Filter::matching(key(), name).and(Filter::gte(key(), name)),
+        Filter::one_of(key(), [Value::from("x"), Value::from(name)]),
+        Filter::eq(inside, name),
+    ]
 }
 
 pub(super) async fn hostile_searches_are_taken_literally(maker: &dyn StoreMaker) -> Held {

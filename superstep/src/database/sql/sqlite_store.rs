@@ -52,20 +52,20 @@ const CREATE: &str = "
 // Reads. An item is alive if its time has not come: `?1` is now in all of them.
 
 pub(crate) const GET: &str = "
-    SELECT place, namespace, key, value, version, created_at, updated_at FROM superstep_store_items
+    SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL FROM superstep_store_items
     WHERE namespace = ?2 AND key = ?3 AND (expires_at IS NULL OR expires_at > ?1)
 ";
 pub(crate) const GET_PLACE: &str = "
-    SELECT place, namespace, key, value, version, created_at, updated_at FROM superstep_store_items
+    SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL FROM superstep_store_items
     WHERE place = ?2 AND (expires_at IS NULL OR expires_at > ?1)
 ";
 pub(crate) const ALL_AFTER: &str = "
-    SELECT place, namespace, key, value, version, created_at, updated_at FROM superstep_store_items
+    SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL FROM superstep_store_items
     WHERE place > ?2 AND (expires_at IS NULL OR expires_at > ?1)
     ORDER BY place
 ";
 pub(crate) const SCOPE_AFTER: &str = "
-    SELECT i.place, i.namespace, i.key, i.value, i.version, i.created_at, i.updated_at
+    SELECT i.place, i.namespace, i.key, i.value, i.version, i.created_at, i.updated_at, i.ttl IS NOT NULL
     FROM superstep_store_scopes AS s CROSS JOIN superstep_store_items AS i ON i.place = s.place
     WHERE s.scope = ?3 AND s.place > ?2 AND (i.expires_at IS NULL OR i.expires_at > ?1)
     ORDER BY s.place

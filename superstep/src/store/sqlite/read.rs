@@ -4,10 +4,10 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::database::InDatabase;
 use crate::database::sql::sqlite_store as sql;
-use crate::store::page::{PageInWork, Verdict};
+use crate::store::page::PageInWork;
 use crate::store::prepare::{Ready, ReadySearch};
 use crate::store::rank::{Ranking, Scores};
-use crate::store::row::{Row, namespace_of, range_of, range_of_pattern, read_vector};
+use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, range_of_pattern, read_vector};
 use crate::store::{Cursor, Item, Namespace, NamespaceQuery, SearchPage, SearchQuery, StoreError, StoreReply};
 
 /// Reads at one time, on one snapshot.
@@ -38,9 +38,9 @@ impl<'a> Reads<'a> {
     }
 
     fn get(&mut self, namespace: &Namespace, key: &str, refresh: bool) -> Result<Option<Item>, StoreError> {
-        let bytes = crate::store::row::bytes_of(namespace);
+        let bytes = bytes_of(namespace);
         let Some(row) = self.row(sql::GET, params![self.now, bytes, key])? else { return Ok(None) };
-        if refresh {
+        if refresh && row.expires {
             self.refreshed.push(row.place);
         }
         let value = row.value()?;
@@ -49,12 +49,12 @@ impl<'a> Reads<'a> {
 
     fn search(&mut self, search: &ReadySearch) -> Result<SearchPage, StoreError> {
         let mut page = PageInWork::new(&search.query);
-        let places = match &search.ranking {
+        let expiring = match &search.ranking {
             None => self.in_order_of_puts(&search.query, &mut page)?,
             Some(ranking) => self.by_rank(&search.query, ranking, &mut page)?,
         };
         if search.refresh {
-            self.refreshed.extend(places);
+            self.refreshed.extend(expiring);
         }
         Ok(page.finish())
     }
@@ -62,7 +62,7 @@ impl<'a> Reads<'a> {
     /// Steps through the items until the page is full.
     fn in_order_of_puts(&self, query: &SearchQuery, page: &mut PageInWork<'_>) -> Result<Vec<u64>, StoreError> {
         let after = query.after.map_or(0, |cursor| cursor.place as i64);
-        let scope = crate::store::row::bytes_of(&query.prefix);
+        let scope = bytes_of(&query.prefix);
         let mut statement = self.prepare(if scope.is_empty() { sql::ALL_AFTER } else { sql::SCOPE_AFTER })?;
         let rows = if scope.is_empty() {
             statement.query(params![self.now, after])
@@ -70,15 +70,15 @@ impl<'a> Reads<'a> {
             statement.query(params![self.now, after, scope])
         };
         let mut rows = rows.in_database(self.connection)?;
-        let mut places = Vec::new();
+        let mut expiring = Vec::new();
         while let Some(row) = rows.next().in_database(self.connection)? {
             let row = to_row(row).in_database(self.connection)?;
             let cursor = Cursor::new(row.place, None);
-            if !offer(page, row, cursor, &mut places)? {
+            if !offer(page, row, cursor, &mut expiring)? {
                 break;
             }
         }
-        Ok(places)
+        Ok(expiring)
     }
 
     fn by_rank(
@@ -90,15 +90,15 @@ impl<'a> Reads<'a> {
         let mut scores = Scores::new(ranking);
         self.count_words(query, ranking, &mut scores)?;
         self.measure(query, ranking, &mut scores)?;
-        let mut places = Vec::new();
+        let mut expiring = Vec::new();
         for ranked in scores.in_order(query.after) {
             let row = self.row(sql::GET_PLACE, params![self.now, ranked.place as i64])?;
             let Some(row) = row else { continue };
-            if !offer(page, row, ranked.cursor(), &mut places)? {
+            if !offer(page, row, ranked.cursor(), &mut expiring)? {
                 break;
             }
         }
-        Ok(places)
+        Ok(expiring)
     }
 
     fn count_words(&self, query: &SearchQuery, ranking: &Ranking, scores: &mut Scores<'_>) -> Result<(), StoreError> {
@@ -157,20 +157,6 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Offers an item to a page; whether the page wants more.
-fn offer(page: &mut PageInWork<'_>, row: Row, cursor: Cursor, places: &mut Vec<u64>) -> Result<bool, StoreError> {
-    let value = row.value()?;
-    match page.judge(&value) {
-        Verdict::Pass => {}
-        Verdict::Take => {
-            places.push(row.place);
-            page.take(cursor, row.into_item(value)?);
-        }
-        Verdict::Stop => return Ok(false),
-    }
-    Ok(true)
-}
-
 fn to_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         place: row.get::<_, i64>(0)? as u64,
@@ -180,5 +166,6 @@ fn to_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         version: row.get::<_, i64>(4)? as u64,
         created_at: row.get(5)?,
         updated_at: row.get(6)?,
+        expires: row.get(7)?,
     })
 }

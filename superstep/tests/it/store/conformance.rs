@@ -66,7 +66,7 @@ mod sqlite {
         fn in_files(name: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("superstep-{name}-{}", std::process::id()));
             std::fs::create_dir_all(&folder).expect("the folder can be made");
-            Self { folder: Some(folder), ..Self::in_memory() }
+            Self { clock: Clock::manual(), folder: Some(folder), made: AtomicUsize::new(0) }
         }
 
         fn database(&self) -> SqliteDatabase {
@@ -124,5 +124,68 @@ mod sqlite {
     async fn the_cache_in_sqlite_conforms() {
         cache::check(&Sqlite::in_memory()).await.expect_ok();
         cache::check(&Sqlite::in_files("caches")).await.expect_ok();
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use superstep::{Clock, PostgresCache, PostgresDatabase, PostgresStore};
+
+    use super::*;
+
+    /// Each store and cache in a schema of its own.
+    struct Postgres {
+        clock: Clock,
+        address: String,
+    }
+
+    impl Postgres {
+        fn new() -> Self {
+            let address = std::env::var("SUPERSTEP_TEST_POSTGRES");
+            let address = address.expect("this test needs PostgreSQL: run it with `cargo xtask test`");
+            Self { clock: Clock::manual(), address }
+        }
+
+        async fn database(&self) -> PostgresDatabase {
+            static MADE: AtomicUsize = AtomicUsize::new(0);
+            let schema = format!("suite_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+            let builder = PostgresDatabase::builder(&self.address).schema(schema).pool_size(4);
+            builder.connect().await.expect("the server can be reached")
+        }
+    }
+
+    #[async_trait]
+    impl StoreMaker for Postgres {
+        async fn make(&self, setup: StoreSetup) -> Arc<dyn Store> {
+            let store = PostgresStore::new(&self.database().await).with_clock(self.clock.clone());
+            Arc::new(store.with_ttl(setup.ttl).with_index(setup.index))
+        }
+
+        async fn advance(&self, time: Duration) {
+            self.clock.advance(time);
+        }
+    }
+
+    #[async_trait]
+    impl CacheMaker for Postgres {
+        async fn make(&self) -> Arc<dyn Cache> {
+            Arc::new(PostgresCache::new(&self.database().await).with_clock(self.clock.clone()))
+        }
+
+        async fn advance(&self, time: Duration) {
+            self.clock.advance(time);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_store_in_postgres_conforms() {
+        store::check(&Postgres::new()).await.expect_ok();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_cache_in_postgres_conforms() {
+        cache::check(&Postgres::new()).await.expect_ok();
     }
 }
