@@ -23,7 +23,7 @@
 //!
 //! # fn main() -> Result<(), std::io::Error> {
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-//! runtime.block_on(cache::check(&Memory)).expect_ok();
+//! runtime.block_on(cache::check(Memory)).assert();
 //! # Ok(())
 //! # }
 //! ```
@@ -35,14 +35,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::Report;
-use super::report::{Fault, Held, clauses, ensure, same};
+use super::claims::{clauses, holds, same};
+use super::{Broken, Checked};
 use crate::{Cache, CacheKey};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Makes the caches that are checked.
 #[async_trait]
-pub trait CacheMaker: Send + Sync {
+pub trait CacheMaker: Send + Sync + 'static {
     /// An empty cache.
     async fn make(&self) -> Arc<dyn Cache>;
 
@@ -51,7 +52,8 @@ pub trait CacheMaker: Send + Sync {
 }
 
 /// Checks all clauses, each on a cache of its own.
-pub async fn check(maker: &dyn CacheMaker) -> Report {
+pub async fn check(maker: impl CacheMaker) -> Report {
+    let maker: Arc<dyn CacheMaker> = Arc::new(maker);
     let mut report = Report::default();
     clauses!(report, maker: get_answers_each_key_in_its_place, a_key_belongs_to_its_namespace,
         the_last_of_two_sets_wins, bytes_come_back_as_they_were, an_entry_lives_until_its_ttl,
@@ -67,7 +69,7 @@ fn entry(namespace: &str, key: &str, value: &str, ttl: Option<Duration>) -> Entr
 }
 
 /// What is kept under each `namespace/key`, `-` for nothing.
-async fn read(cache: &Arc<dyn Cache>, names: &[&str]) -> Result<String, Fault> {
+async fn read(cache: &Arc<dyn Cache>, names: &[&str]) -> Result<String, Broken> {
     let key = |name: &&str| {
         let (namespace, key) = name.split_once('/').expect("a name has a namespace and a key");
         CacheKey::new([namespace], key)
@@ -77,14 +79,14 @@ async fn read(cache: &Arc<dyn Cache>, names: &[&str]) -> Result<String, Fault> {
     Ok(shown.collect::<Vec<_>>().join(" "))
 }
 
-async fn get_answers_each_key_in_its_place(maker: &dyn CacheMaker) -> Held {
+async fn get_answers_each_key_in_its_place(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     cache.set(vec![entry("n", "1", "tea", None), entry("n", "2", "milk", None)]).await?;
     same("entries", read(&cache, &["n/2", "n/3", "n/1", "n/2"]).await?, "milk - tea milk".to_owned())?;
     same("of no keys", cache.get(&[]).await?.len(), 0)
 }
 
-async fn a_key_belongs_to_its_namespace(maker: &dyn CacheMaker) -> Held {
+async fn a_key_belongs_to_its_namespace(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     cache.set(vec![entry("n", "1", "tea", None)]).await?;
     same("entries", read(&cache, &["m/1", "n/1"]).await?, "- tea".to_owned())?;
@@ -97,7 +99,7 @@ async fn a_key_belongs_to_its_namespace(maker: &dyn CacheMaker) -> Held {
     same("others", cache.get(&others).await?, vec![None; 4])
 }
 
-async fn the_last_of_two_sets_wins(maker: &dyn CacheMaker) -> Held {
+async fn the_last_of_two_sets_wins(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     cache.set(vec![entry("n", "1", "tea", None), entry("n", "1", "milk", None)]).await?;
     same("entry", read(&cache, &["n/1"]).await?, "milk".to_owned())?;
@@ -105,18 +107,18 @@ async fn the_last_of_two_sets_wins(maker: &dyn CacheMaker) -> Held {
     same("entry", read(&cache, &["n/1"]).await?, "jam".to_owned())
 }
 
-async fn bytes_come_back_as_they_were(maker: &dyn CacheMaker) -> Held {
+async fn bytes_come_back_as_they_were(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     let all: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     for bytes in [Bytes::new(), Bytes::from(all)] {
         let key = CacheKey::new(["n"], "k");
         cache.set(vec![(key.clone(), bytes.clone(), None)]).await?;
-        ensure("the bytes are the same", cache.get(&[key]).await? == [Some(bytes)])?;
+        holds("the bytes are the same", cache.get(&[key]).await? == [Some(bytes)])?;
     }
     Ok(())
 }
 
-async fn an_entry_lives_until_its_ttl(maker: &dyn CacheMaker) -> Held {
+async fn an_entry_lives_until_its_ttl(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     let entries = vec![
         entry("n", "1", "tea", Some(MINUTE)),
@@ -132,7 +134,7 @@ async fn an_entry_lives_until_its_ttl(maker: &dyn CacheMaker) -> Held {
     same("after", read(&cache, &names).await?, "- milk jam -".to_owned())
 }
 
-async fn a_new_set_replaces_the_ttl(maker: &dyn CacheMaker) -> Held {
+async fn a_new_set_replaces_the_ttl(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     cache.set(vec![entry("n", "1", "tea", Some(MINUTE)), entry("n", "2", "tea", None)]).await?;
     cache.set(vec![entry("n", "1", "milk", None), entry("n", "2", "milk", Some(MINUTE))]).await?;
@@ -140,7 +142,7 @@ async fn a_new_set_replaces_the_ttl(maker: &dyn CacheMaker) -> Held {
     same("entries", read(&cache, &["n/1", "n/2"]).await?, "milk -".to_owned())
 }
 
-async fn clear_forgets_exactly_the_named_namespaces(maker: &dyn CacheMaker) -> Held {
+async fn clear_forgets_exactly_the_named_namespaces(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     let below = CacheKey::new(["n", "sub"], "1");
     cache.set(vec![entry("n", "1", "tea", None), entry("m", "1", "milk", None)]).await?;
@@ -152,14 +154,14 @@ async fn clear_forgets_exactly_the_named_namespaces(maker: &dyn CacheMaker) -> H
     same("entries", read(&cache, &["m/1"]).await?, "milk".to_owned())
 }
 
-async fn clear_forgets_everything(maker: &dyn CacheMaker) -> Held {
+async fn clear_forgets_everything(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     cache.set(vec![entry("n", "1", "tea", None), entry("m", "1", "milk", Some(MINUTE))]).await?;
     cache.clear(None).await?;
     same("entries", read(&cache, &["n/1", "m/1"]).await?, "- -".to_owned())
 }
 
-async fn hostile_keys_are_taken_literally(maker: &dyn CacheMaker) -> Held {
+async fn hostile_keys_are_taken_literally(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     let long = "x".repeat(10_000);
     let names = ["'", "\"", "\0", "", "%", "'; DROP TABLE cache; --", "a,b", "[\"a\"]", "\\", "\u{1f375}", &long];
@@ -168,15 +170,15 @@ async fn hostile_keys_are_taken_literally(maker: &dyn CacheMaker) -> Held {
     let value = |ix: usize| Bytes::from(ix.to_string());
     cache.set(keys.iter().enumerate().map(|(ix, key)| (key.clone(), value(ix), None)).collect()).await?;
     let found = cache.get(&keys).await?;
-    ensure("each key has its value", found.iter().enumerate().all(|(ix, bytes)| *bytes == Some(value(ix))))?;
+    holds("each key has its value", found.iter().enumerate().all(|(ix, bytes)| *bytes == Some(value(ix))))?;
     for key in &keys {
         cache.clear(Some(std::slice::from_ref(&key.namespace))).await?;
     }
-    ensure("all are forgotten", cache.get(&keys).await?.iter().all(Option::is_none))
+    holds("all are forgotten", cache.get(&keys).await?.iter().all(Option::is_none))
 }
 
-async fn clones_have_one_identity(maker: &dyn CacheMaker) -> Held {
+async fn clones_have_one_identity(maker: &dyn CacheMaker) -> Checked {
     let (one, other) = (maker.make().await, maker.make().await);
     same("identity of a clone", one.clone().identity(), one.identity())?;
-    ensure("caches with entries of their own are told apart", one.identity() != other.identity())
+    holds("caches with entries of their own are told apart", one.identity() != other.identity())
 }

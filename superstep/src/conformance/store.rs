@@ -23,7 +23,7 @@
 //!
 //! # fn main() -> Result<(), std::io::Error> {
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-//! runtime.block_on(store::check(&Memory)).expect_ok();
+//! runtime.block_on(store::check(Memory)).assert();
 //! # Ok(())
 //! # }
 //! ```
@@ -43,13 +43,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::Broken;
 use super::Report;
-use super::report::{Fault, clauses};
+use super::claims::clauses;
 use crate::{Item, Namespace, SearchQuery, Store, StoreError, StoreIndex, TtlConfig};
 
 /// Makes the stores that are checked.
 #[async_trait]
-pub trait StoreMaker: Send + Sync {
+pub trait StoreMaker: Send + Sync + 'static {
     /// An empty store that is set up like this.
     async fn make(&self, setup: StoreSetup) -> Arc<dyn Store>;
 
@@ -77,7 +78,8 @@ pub struct StoreSetup {
 }
 
 /// Checks all clauses, each on a store of its own. Some spawn tasks: call it in a tokio runtime.
-pub async fn check(maker: &dyn StoreMaker) -> Report {
+pub async fn check(maker: impl StoreMaker) -> Report {
+    let maker: Arc<dyn StoreMaker> = Arc::new(maker);
     let mut report = Report::default();
     clauses!(report, maker: items::a_put_value_is_got_back, items::a_missing_item_is_none,
         items::an_overwritten_item_keeps_its_creation_time, items::a_deleted_item_is_gone,
@@ -115,7 +117,7 @@ async fn plain(maker: &dyn StoreMaker) -> Arc<dyn Store> {
 }
 
 /// The found items as `namespace/key`, separated by spaces.
-async fn find(store: &Arc<dyn Store>, query: SearchQuery) -> Result<String, Fault> {
+async fn find(store: &Arc<dyn Store>, query: SearchQuery) -> Result<String, Broken> {
     Ok(names(&store.search(query).await?))
 }
 
@@ -124,7 +126,7 @@ fn names(items: &[Item]) -> String {
 }
 
 /// Puts items named `namespace/key`, labels joined by dots.
-async fn put_all(store: &Arc<dyn Store>, names: &[&str]) -> Result<(), Fault> {
+async fn put_all(store: &Arc<dyn Store>, names: &[&str]) -> Result<(), Broken> {
     for name in names {
         let (namespace, key) = name.split_once('/').expect("a name has a namespace and a key");
         store.put(labels(namespace), key, serde_json::json!({ "name": name })).await?;
@@ -137,10 +139,10 @@ fn labels(dotted: &str) -> Namespace {
 }
 
 /// The words of an error that must come.
-fn refusal<T>(what: &str, result: Result<T, StoreError>) -> Result<String, Fault> {
+fn refusal<T>(what: &str, result: Result<T, StoreError>) -> Result<String, Broken> {
     match result {
-        Ok(_) => Err(Fault(format!("{what} was not refused"))),
-        Err(StoreError::Backend(error)) => Err(Fault(format!("{what} was refused by the database: {error}"))),
+        Ok(_) => Err(Broken(format!("{what} was not refused"))),
+        Err(StoreError::Backend(error)) => Err(Broken(format!("{what} was refused by the database: {error}"))),
         Err(error) => Ok(error.to_string()),
     }
 }

@@ -1,8 +1,12 @@
 //! The store through its public face: what is kept, found, listed, and for how long.
 
+#[cfg(feature = "conformance")]
+mod broken;
 mod conditions;
 #[cfg(feature = "conformance")]
 mod conformance;
+#[cfg(feature = "sqlite")]
+mod differential;
 mod filter;
 mod limits;
 mod listing;

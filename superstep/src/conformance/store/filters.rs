@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{StoreMaker, find, plain, refusal};
-use crate::conformance::report::{Held, same};
+use crate::conformance::Checked;
+use crate::conformance::claims::same;
 use crate::{Filter, SearchQuery, Store, StoreOp};
 
 /// Searches items `0`, `1`, .. with these values.
-async fn check(maker: &dyn StoreMaker, values: &[Value], cases: &[(Value, &str)]) -> Held {
+async fn check(maker: &dyn StoreMaker, values: &[Value], cases: &[(Value, &str)]) -> Checked {
     let store = plain(maker).await;
     let put = |(key, value): (usize, &Value)| StoreOp::put(["n"], key.to_string(), value.clone());
     store.batch(values.iter().enumerate().map(put).collect()).await?;
@@ -20,12 +21,12 @@ async fn check(maker: &dyn StoreMaker, values: &[Value], cases: &[(Value, &str)]
     Ok(())
 }
 
-async fn accepted(store: &Arc<dyn Store>, filter: &Value) -> Result<String, crate::conformance::report::Fault> {
+async fn accepted(store: &Arc<dyn Store>, filter: &Value) -> Result<String, crate::conformance::Broken> {
     let query = SearchQuery::new(["n"]).filter(Filter::parse(filter)?).limit(100);
     Ok(find(store, query).await?.replace("n/", ""))
 }
 
-pub(super) async fn comparisons(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn comparisons(maker: &dyn StoreMaker) -> Checked {
     let values = [
         json!({ "k": 1 }),
         json!({ "k": 1.0 }),
@@ -63,7 +64,7 @@ pub(super) async fn comparisons(maker: &dyn StoreMaker) -> Held {
     check(maker, &values, &cases).await
 }
 
-pub(super) async fn joins(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn joins(maker: &dyn StoreMaker) -> Checked {
     let values = [json!({ "a": 1, "b": 1 }), json!({ "a": 1, "b": 2 }), json!({ "a": 2, "b": 2 }), json!({})];
     let cases = [
         (json!({ "a": 1, "b": 2 }), "1"),
@@ -77,7 +78,7 @@ pub(super) async fn joins(maker: &dyn StoreMaker) -> Held {
     check(maker, &values, &cases).await
 }
 
-pub(super) async fn paths(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn paths(maker: &dyn StoreMaker) -> Checked {
     let values = [
         json!({ "a": { "b": "x" } }),
         json!({ "a.b": "x" }),
@@ -98,7 +99,7 @@ pub(super) async fn paths(maker: &dyn StoreMaker) -> Held {
     check(maker, &values, &cases).await
 }
 
-pub(super) async fn wrong_filters_are_refused(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn wrong_filters_are_refused(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let search = |filter| store.search(SearchQuery::new(["n"]).filter(filter));
     refusal("an order of lists", search(Filter::gt("k", vec![1])).await)?;
@@ -106,7 +107,7 @@ pub(super) async fn wrong_filters_are_refused(maker: &dyn StoreMaker) -> Held {
     Ok(())
 }
 
-pub(super) async fn a_filter_comes_before_the_limit(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn a_filter_comes_before_the_limit(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let put = |number: u32| StoreOp::put(["n"], number.to_string(), json!({ "odd": number % 2 == 1, "n": number }));
     store.batch((0..700).map(put).collect()).await?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{StoreMaker, find, names, plain, refusal};
-use crate::conformance::report::{Held, ensure, same};
+use crate::conformance::Checked;
+use crate::conformance::claims::{holds, same};
 use crate::{FieldPath, Filter, Namespace, NamespaceQuery, SearchQuery, Store, StoreOp};
 
 /// What is put between two words, at their start and at their end, alone and doubled: 500 names.
@@ -83,14 +84,14 @@ fn names_of_ill_will() -> Vec<String> {
 }
 
 /// As many ops at once as keeps a run short and a failure small.
-async fn put_all(store: &Arc<dyn Store>, puts: Vec<StoreOp>) -> Held {
+async fn put_all(store: &Arc<dyn Store>, puts: Vec<StoreOp>) -> Checked {
     for some in puts.chunks(100) {
         store.batch(some.to_vec()).await?;
     }
     Ok(())
 }
 
-pub(super) async fn hostile_keys_are_taken_literally(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn hostile_keys_are_taken_literally(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let keys = names_of_ill_will();
     put_all(&store, keys.iter().map(|key| StoreOp::put(["n"], key, json!(key))).collect()).await?;
@@ -104,7 +105,7 @@ pub(super) async fn hostile_keys_are_taken_literally(maker: &dyn StoreMaker) -> 
     same("what is left", find(&store, SearchQuery::default()).await?, String::new())
 }
 
-pub(super) async fn hostile_namespaces_are_taken_literally(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn hostile_namespaces_are_taken_literally(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let is_label = |name: &String| !name.contains('.');
     let (labels, dotted): (Vec<String>, Vec<String>) = names_of_ill_will().into_iter().partition(is_label);
@@ -123,7 +124,7 @@ pub(super) async fn hostile_namespaces_are_taken_literally(maker: &dyn StoreMake
     Ok(())
 }
 
-pub(super) async fn hostile_filters_are_taken_literally(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn hostile_filters_are_taken_literally(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let names: BTreeSet<String> = names_of_ill_will().into_iter().collect();
     let names: Vec<String> = names.into_iter().collect();
@@ -155,7 +156,7 @@ fn filters_for(name: &str) -> [Filter; 4] {
     ]
 }
 
-pub(super) async fn hostile_searches_are_taken_literally(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn hostile_searches_are_taken_literally(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     store.put(["n"], "k", "some tea").await?;
     for name in names_of_ill_will() {
@@ -165,7 +166,7 @@ pub(super) async fn hostile_searches_are_taken_literally(maker: &dyn StoreMaker)
     Ok(())
 }
 
-pub(super) async fn what_cannot_be_kept_is_refused(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn what_cannot_be_kept_is_refused(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let long = "x".repeat(1025);
     refusal("a key with a NUL", store.put(["n"], "a\0b", 1).await)?;
@@ -179,7 +180,7 @@ pub(super) async fn what_cannot_be_kept_is_refused(maker: &dyn StoreMaker) -> He
     refusal("a deep value", store.put(["n"], "k", deep).await)?;
     store.put([&long[..511], &long[..511]], &long[..1024], &long).await?;
     store.put(["n"], "", 1).await?;
-    ensure("an empty key is a key", store.get(["n"], "").await?.is_some())?;
+    holds("an empty key is a key", store.get(["n"], "").await?.is_some())?;
     let nul = Filter::eq(["\0"], "\0").or(Filter::eq("k", "a\0b"));
     same("a filter with a NUL", find(&store, SearchQuery::new(["n"]).filter(nul)).await?, String::new())
 }

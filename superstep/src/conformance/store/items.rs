@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{StoreMaker, find, plain, put_all};
-use crate::conformance::report::{Fault, Held, ensure, same};
+use crate::conformance::claims::{holds, same};
+use crate::conformance::{Broken, Checked};
 use crate::{Item, Namespace, SearchQuery, Store};
 
-pub(super) async fn a_put_value_is_got_back(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn a_put_value_is_got_back(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     store.put(["users", "ada"], "drink", json!({ "name": "tea" })).await?;
     let item = get(&store, "drink").await?;
@@ -16,18 +17,18 @@ pub(super) async fn a_put_value_is_got_back(maker: &dyn StoreMaker) -> Held {
     same("namespace", item.namespace, Namespace::from(["users", "ada"]))?;
     same("key", item.key, "drink".to_owned())?;
     same("score", item.score, None)?;
-    ensure("both times are those of the put", item.created_at == item.updated_at)
+    holds("both times are those of the put", item.created_at == item.updated_at)
 }
 
-pub(super) async fn a_missing_item_is_none(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn a_missing_item_is_none(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     put_all(&store, &["a/1"]).await?;
-    ensure("key `2` is missing", store.get(["a"], "2").await?.is_none())?;
-    ensure("namespace `b` is missing", store.get(["b"], "1").await?.is_none())?;
-    ensure("the root holds nothing", store.get(Namespace::default(), "1").await?.is_none())
+    holds("key `2` is missing", store.get(["a"], "2").await?.is_none())?;
+    holds("namespace `b` is missing", store.get(["b"], "1").await?.is_none())?;
+    holds("the root holds nothing", store.get(Namespace::default(), "1").await?.is_none())
 }
 
-pub(super) async fn an_overwritten_item_keeps_its_creation_time(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn an_overwritten_item_keeps_its_creation_time(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     store.put(["users", "ada"], "drink", 1).await?;
     let before = get(&store, "drink").await?;
@@ -36,11 +37,11 @@ pub(super) async fn an_overwritten_item_keeps_its_creation_time(maker: &dyn Stor
     let after = get(&store, "drink").await?;
     same("value", after.value, json!(2))?;
     same("creation time", after.created_at, before.created_at)?;
-    ensure("the update is not before the creation", after.updated_at >= before.updated_at)?;
-    ensure("the version grows", after.version > before.version)
+    holds("the update is not before the creation", after.updated_at >= before.updated_at)?;
+    holds("the version grows", after.version > before.version)
 }
 
-pub(super) async fn a_deleted_item_is_gone(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn a_deleted_item_is_gone(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     put_all(&store, &["a/1", "a/2"]).await?;
     store.delete(["a"], "1").await?;
@@ -49,7 +50,7 @@ pub(super) async fn a_deleted_item_is_gone(maker: &dyn StoreMaker) -> Held {
     same("what is left", find(&store, SearchQuery::default()).await?, "a/2".to_owned())
 }
 
-pub(super) async fn any_json_value_comes_back_as_it_was(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn any_json_value_comes_back_as_it_was(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let deep = (0..120).fold(json!("deep"), |value, level| match level % 2 {
         0 => json!([value]),
@@ -79,17 +80,17 @@ fn exact(value: &Value) -> String {
     value.to_string()
 }
 
-pub(super) async fn keys_belong_to_their_namespace(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn keys_belong_to_their_namespace(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     put_all(&store, &["a/k", "a.b/k", "b/k"]).await?;
     store.delete(["a"], "k").await?;
     same("what is left", find(&store, SearchQuery::default()).await?, "a.b/k b/k".to_owned())?;
     store.put(["b"], "k", json!(1)).await?;
-    let other = store.get(["a", "b"], "k").await?.ok_or_else(|| Fault("`a.b/k` is gone".into()))?;
+    let other = store.get(["a", "b"], "k").await?.ok_or_else(|| Broken("`a.b/k` is gone".into()))?;
     same("the other value", other.value, json!({ "name": "a.b/k" }))
 }
 
-async fn get(store: &Arc<dyn Store>, key: &str) -> Result<Item, Fault> {
+async fn get(store: &Arc<dyn Store>, key: &str) -> Result<Item, Broken> {
     let found = store.get(["users", "ada"], key).await?;
-    found.ok_or_else(|| Fault(format!("`{key}` was put and is not there")))
+    found.ok_or_else(|| Broken(format!("`{key}` was put and is not there")))
 }

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::{StoreMaker, StoreSetup, plain, refusal};
-use crate::conformance::report::{Fault, Held, same};
+use crate::conformance::claims::same;
+use crate::conformance::{Broken, Checked};
 use crate::{BoxError, Embedder, Filter, Indexing, Metric, NewItem, SearchQuery, Store, StoreIndex, StoreOp};
 
 /// Reads a text such as `1,0.5` as the vector itself; any other text is the zero vector.
@@ -31,7 +32,7 @@ async fn indexed(maker: &dyn StoreMaker, index: StoreIndex) -> Arc<dyn Store> {
     maker.make(StoreSetup { index: index.embedder(Literal), ..StoreSetup::default() }).await
 }
 
-async fn put_all(store: &Arc<dyn Store>, items: &[(&str, Value)]) -> Held {
+async fn put_all(store: &Arc<dyn Store>, items: &[(&str, Value)]) -> Checked {
     for (key, value) in items {
         store.put(["n"], *key, value).await?;
     }
@@ -39,17 +40,17 @@ async fn put_all(store: &Arc<dyn Store>, items: &[(&str, Value)]) -> Held {
 }
 
 /// The found keys with their scores in millionths.
-async fn ranked(store: &Arc<dyn Store>, query: SearchQuery) -> Result<String, Fault> {
+async fn ranked(store: &Arc<dyn Store>, query: SearchQuery) -> Result<String, Broken> {
     let items = store.search(query).await?;
     let shown = items.iter().map(|item| format!("{} {:.6}", item.key, item.score.unwrap_or(f64::NAN)));
     Ok(shown.collect::<Vec<_>>().join(", "))
 }
 
-fn is(found: String, wanted: &str) -> Held {
+fn is(found: String, wanted: &str) -> Checked {
     same("order and scores", found, wanted.to_owned())
 }
 
-pub(super) async fn words_rank_by_their_number(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn words_rank_by_their_number(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let items = [
         ("milk", json!("Milk, please")),
@@ -67,7 +68,7 @@ pub(super) async fn words_rank_by_their_number(maker: &dyn StoreMaker) -> Held {
     is(ranked(&store, SearchQuery::new(["m"]).words("tea")).await?, "")
 }
 
-pub(super) async fn metrics_rank_by_nearness(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn metrics_rank_by_nearness(maker: &dyn StoreMaker) -> Checked {
     let items = [("far", json!("9,9")), ("same way", json!("4,0")), ("close", json!("1,1")), ("zero", json!("0,0"))];
     let cases = [
         (Metric::Cosine, "same way 1.000000, far 0.707107, close 0.707107, zero 0.000000"),
@@ -83,7 +84,7 @@ pub(super) async fn metrics_rank_by_nearness(maker: &dyn StoreMaker) -> Held {
     Ok(())
 }
 
-pub(super) async fn words_and_nearness_together(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn words_and_nearness_together(maker: &dyn StoreMaker) -> Checked {
     let store = indexed(maker, StoreIndex::new().paths(["at", "text"])).await;
     let items = [
         ("near", json!({ "at": "1,0", "text": "coffee" })),
@@ -98,7 +99,7 @@ pub(super) async fn words_and_nearness_together(maker: &dyn StoreMaker) -> Held 
     is(ranked(&store, query().words_weight(0.0)).await?, "near 1.000000, both 0.707107, worded 0.000000")
 }
 
-pub(super) async fn puts_say_what_is_indexed(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn puts_say_what_is_indexed(maker: &dyn StoreMaker) -> Checked {
     let store = indexed(maker, StoreIndex::new().paths(["a", "more.*"])).await;
     let value = || json!({ "a": "0,1", "b": "1,1", "more": ["0,1", "1,0"] });
     let put = |key: &str, indexing| StoreOp::Put(NewItem::new(["n"], key, value()).indexing(indexing));
@@ -114,7 +115,7 @@ pub(super) async fn puts_say_what_is_indexed(maker: &dyn StoreMaker) -> Held {
     same("all items", store.search(SearchQuery::new(["n"])).await?.len(), 4)
 }
 
-pub(super) async fn an_overwritten_item_is_found_anew(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn an_overwritten_item_is_found_anew(maker: &dyn StoreMaker) -> Checked {
     let store = indexed(maker, StoreIndex::new()).await;
     put_all(&store, &[("1", json!("1,0")), ("2", json!("0,1")), ("1", json!("0,2"))]).await?;
     is(ranked(&store, SearchQuery::new(["n"]).near("0,1")).await?, "1 1.000000, 2 1.000000")?;
@@ -124,7 +125,7 @@ pub(super) async fn an_overwritten_item_is_found_anew(maker: &dyn StoreMaker) ->
 }
 
 /// Scores that differ by less than a millionth are ties.
-pub(super) async fn ties_go_by_the_order_of_first_puts(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn ties_go_by_the_order_of_first_puts(maker: &dyn StoreMaker) -> Checked {
     let store = indexed(maker, StoreIndex::new().metric(Metric::Dot)).await;
     let items = [("b", "0.5,0"), ("a", "0.5000001,0"), ("d", "0.5,1"), ("c", "0.50001,0"), ("e", "-0.5,0")];
     put_all(&store, &items.map(|(key, at)| (key, json!(at)))).await?;
@@ -132,7 +133,7 @@ pub(super) async fn ties_go_by_the_order_of_first_puts(maker: &dyn StoreMaker) -
     is(ranked(&store, SearchQuery::new(["n"]).near("1,0")).await?, wanted)
 }
 
-pub(super) async fn nearness_needs_an_embedder(maker: &dyn StoreMaker) -> Held {
+pub(super) async fn nearness_needs_an_embedder(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     refusal("nearness without an embedder", store.search(SearchQuery::new(["n"]).near("tea")).await)?;
     let store = indexed(maker, StoreIndex::new()).await;

@@ -34,12 +34,12 @@ impl CacheMaker for Memory {
 
 #[tokio::test(start_paused = true)]
 async fn the_store_in_memory_conforms() {
-    store::check(&Memory).await.expect_ok();
+    store::check(Memory).await.assert();
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_cache_in_memory_conforms() {
-    cache::check(&Memory).await.expect_ok();
+    cache::check(Memory).await.assert();
 }
 
 #[cfg(feature = "sqlite")]
@@ -112,18 +112,18 @@ mod sqlite {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_store_in_sqlite_conforms() {
-        store::check(&Sqlite::in_memory()).await.expect_ok();
+        store::check(Sqlite::in_memory()).await.assert();
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_store_in_a_sqlite_file_conforms() {
-        store::check(&Sqlite::in_files("stores")).await.expect_ok();
+        store::check(Sqlite::in_files("stores")).await.assert();
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_cache_in_sqlite_conforms() {
-        cache::check(&Sqlite::in_memory()).await.expect_ok();
-        cache::check(&Sqlite::in_files("caches")).await.expect_ok();
+        cache::check(Sqlite::in_memory()).await.assert();
+        cache::check(Sqlite::in_files("caches")).await.assert();
     }
 }
 
@@ -181,11 +181,11 @@ mod postgres {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_store_in_postgres_conforms() {
-        store::check(&Postgres::new()).await.expect_ok();
+        store::check(Postgres::new()).await.assert();
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_cache_in_postgres_conforms() {
-        cache::check(&Postgres::new()).await.expect_ok();
+        cache::check(Postgres::new()).await.assert();
     }
 }
