@@ -130,8 +130,6 @@ pub use state::{
     ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
     add_messages, normal_message,
 };
-#[cfg(feature = "postgres")]
-pub use store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
 pub use store::{
@@ -139,6 +137,8 @@ pub use store::{
     NamespaceQuery, Near, NewItem, PutIf, PutOutcome, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp,
     StoreReply, Ttl, TtlConfig,
 };
+#[cfg(feature = "postgres")]
+pub use store::{PostgresStore, VectorSearch};
 pub use stream::{
     CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
     TaskStart, Values,
@@ -171,3 +171,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
+
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/store.md")]
+struct StoreGuide;

@@ -44,7 +44,7 @@ pub use self::namespace::Namespace;
 pub use self::op::{StoreOp, StoreReply};
 pub use self::path::FieldPath;
 #[cfg(feature = "postgres")]
-pub use self::postgres::PostgresStore;
+pub use self::postgres::{PostgresStore, VectorSearch};
 pub use self::query::{NamespaceQuery, Near, SearchPage, SearchQuery};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;

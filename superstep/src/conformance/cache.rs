@@ -39,7 +39,8 @@ use super::claims::{clauses, holds, same};
 use super::{Broken, Checked};
 use crate::{Cache, CacheKey};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const ALMOST_A_MINUTE: Duration = Duration::from_millis(59_999);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Makes the caches that are checked.
 #[async_trait]
@@ -128,7 +129,7 @@ async fn an_entry_lives_until_its_ttl(maker: &dyn CacheMaker) -> Checked {
     ];
     cache.set(entries).await?;
     let names = ["n/1", "n/2", "n/3", "n/4"];
-    maker.advance(MINUTE - Duration::from_millis(1)).await;
+    maker.advance(ALMOST_A_MINUTE).await;
     same("before", read(&cache, &names).await?, "tea milk jam -".to_owned())?;
     maker.advance(Duration::from_millis(1)).await;
     same("after", read(&cache, &names).await?, "- milk jam -".to_owned())

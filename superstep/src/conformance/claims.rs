@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use super::{Checked, ensure, equal};
 
 /// Fails the clause unless both are equal.
+#[expect(clippy::needless_pass_by_value, reason = "both are mostly made for the comparison")]
 pub(super) fn same<T: PartialEq + Debug>(what: &str, found: T, wanted: T) -> Checked {
     equal(what, &found, &wanted)
 }

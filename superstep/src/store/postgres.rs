@@ -5,12 +5,17 @@
 
 mod changes;
 mod facts;
+mod pgvector;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use async_trait::async_trait;
 use tokio_postgres::IsolationLevel;
 
+use self::pgvector::Pgvector;
+pub use self::pgvector::VectorSearch;
 use self::read::Reads;
 use self::write::Writes;
 use super::prepare::{Ready, Setup};
@@ -39,12 +44,13 @@ pub struct PostgresStore {
     database: PostgresDatabase,
     setup: Setup,
     clock: Clock,
+    pgvector: Option<Pgvector>,
 }
 
 impl PostgresStore {
     /// The store in this database.
     pub fn new(database: &PostgresDatabase) -> Self {
-        Self { database: database.clone(), setup: Setup::default(), clock: Clock::system() }
+        Self { database: database.clone(), setup: Setup::default(), clock: Clock::system(), pgvector: None }
     }
 
     /// Items live as long as `ttl` says, from the next put on.
@@ -59,6 +65,18 @@ impl PostgresStore {
     pub fn with_index(mut self, index: StoreIndex) -> Self {
         self.setup.index = index;
         self
+    }
+
+    /// Finds what is near in this way. Call it after [`with_index`](PostgresStore::with_index): an HNSW index is created
+    /// for its embedder and metric, which may take a while if there are many vectors.
+    ///
+    /// # Errors
+    ///
+    /// If the database has no pgvector, or the index cannot be created.
+    pub async fn with_vector_search(mut self, how: VectorSearch) -> Result<Self, StoreError> {
+        let client = self.database.client().await?;
+        self.pgvector = Pgvector::set_up(&client, &self.database, how, &self.setup.index).await?;
+        Ok(self)
     }
 
     /// Items expire by this clock.
@@ -96,7 +114,7 @@ impl PostgresStore {
         let mut client = self.database.client().await?;
         let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
         let transaction = begin.start().await.in_database(&self.database)?;
-        let mut reads = Reads::new(transaction.client(), &self.database, now);
+        let mut reads = Reads::new(transaction.client(), &self.database, now).with(self.pgvector.as_ref());
         let replies = reads.answer(ops).await?;
         let refreshed = std::mem::take(&mut reads.refreshed);
         transaction.commit().await.in_database(&self.database)?;

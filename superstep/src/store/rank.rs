@@ -38,6 +38,11 @@ impl Ranked {
     }
 }
 
+/// A score as things are ordered by it.
+pub(crate) fn millionths(score: f64) -> i64 {
+    (score * UNIT).round() as i64
+}
+
 /// A score as it is shown.
 #[expect(clippy::cast_precision_loss, reason = "scores in millionths are far below what a float holds exactly")]
 pub(crate) fn shown(millionths: i64) -> f64 {
@@ -95,7 +100,7 @@ impl Ranking {
             (Some(words), None) => share(found, words),
             (None, _) => nearness,
         };
-        (score * UNIT).round() as i64
+        millionths(score)
     }
 }
 

@@ -89,11 +89,13 @@ pub(super) fn range_of_pattern(pattern: &Namespace) -> (Vec<u8>, Option<Vec<u8>>
 }
 
 /// A vector as bytes, the least significant first.
+#[cfg(feature = "sqlite")]
 pub(super) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// The vector of such bytes, into `vector`.
+#[cfg(feature = "sqlite")]
 pub(super) fn read_vector(bytes: &[u8], vector: &mut Vec<f32>) {
     let (numbers, _) = bytes.as_chunks::<4>();
     vector.clear();

@@ -50,7 +50,7 @@ const CREATE: &str = "
     CREATE TABLE IF NOT EXISTS {schema}.store_vectors (
         place BIGINT NOT NULL REFERENCES {schema}.store_items ON DELETE CASCADE,
         ordinal BIGINT NOT NULL,
-        vector BYTEA NOT NULL,
+        vector REAL[] NOT NULL,
         PRIMARY KEY (place, ordinal)
     );
 ";
@@ -147,5 +147,70 @@ pub(crate) const PUT_WORDS: &str =
 pub(crate) const DELETE_VECTORS: &str = "DELETE FROM {schema}.store_vectors WHERE place = ANY ($1)";
 pub(crate) const PUT_VECTORS: &str = "
     INSERT INTO {schema}.store_vectors (place, ordinal, vector)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+    SELECT place, ordinal, vector::real[]
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS new (place, ordinal, vector)
 ";
+
+// With pgvector. Its types and operators are named with the schema that it is in, which takes the place of `{vector}`.
+
+pub(crate) const PGVECTOR_SCHEMA: &str = "
+    SELECT n.nspname::text FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+    WHERE e.extname = 'vector'
+";
+
+/// How pgvector names a metric: its operator, and the class of operators of an index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PgvectorMetric {
+    pub(crate) operator: &'static str,
+    pub(crate) class: &'static str,
+}
+
+/// The nearest vectors first, `$5` of them; `$4` is what they are to be near to. The cosine of a zero vector is no
+/// number there, and 0 here.
+pub(crate) fn nearest(dimensions: usize, metric: PgvectorMetric) -> String {
+    let PgvectorMetric { operator, .. } = metric;
+    let distance = format!("(v.vector::{{vector}}.vector OPERATOR({{vector}}.{operator}) $4::text::{{vector}}.vector)");
+    format!(
+        "
+        SELECT place, vector, distance FROM (
+            SELECT v.place, v.ordinal, v.vector, coalesce(nullif({distance}, 'NaN'), 1) AS distance
+            FROM {{schema}}.store_vectors AS v JOIN {{schema}}.store_items AS i ON i.place = v.place
+            WHERE i.namespace >= $2 AND ($3::bytea IS NULL OR i.namespace < $3)
+                AND (i.expires_at IS NULL OR i.expires_at > $1)
+                AND array_length(v.vector, 1) = {dimensions}
+        ) AS near
+        ORDER BY distance, place, ordinal LIMIT $5
+        "
+    )
+}
+
+/// As [`nearest`], in the words that the index of [`create_hnsw`] is for.
+pub(crate) fn nearest_by_hnsw(dimensions: usize, metric: PgvectorMetric) -> String {
+    let PgvectorMetric { operator, .. } = metric;
+    let target = format!("$4::text::{{vector}}.vector({dimensions})");
+    let distance = format!("(v.vector::{{vector}}.vector({dimensions})) OPERATOR({{vector}}.{operator}) {target}");
+    format!(
+        "
+        SELECT v.place, v.vector, {distance} AS distance
+        FROM {{schema}}.store_vectors AS v JOIN {{schema}}.store_items AS i ON i.place = v.place
+        WHERE i.namespace >= $2 AND ($3::bytea IS NULL OR i.namespace < $3)
+            AND (i.expires_at IS NULL OR i.expires_at > $1)
+            AND array_length(v.vector, 1) = {dimensions}
+        ORDER BY {distance} LIMIT $5
+        "
+    )
+}
+
+/// Goes on in the index until as many are found as are asked for; until the transaction ends.
+pub(crate) const SCAN_ON: &str = "SELECT set_config('hnsw.iterative_scan', 'strict_order', TRUE)";
+
+pub(crate) fn create_hnsw(dimensions: usize, metric: PgvectorMetric) -> String {
+    let PgvectorMetric { class, .. } = metric;
+    format!(
+        "
+        CREATE INDEX IF NOT EXISTS store_vectors_{class}_{dimensions} ON {{schema}}.store_vectors
+        USING hnsw ((vector::{{vector}}.vector({dimensions})) {{vector}}.{class})
+        WHERE array_length(vector, 1) = {dimensions}
+        "
+    )
+}

@@ -6,12 +6,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row as SqlRow};
 
 use super::facts;
+use super::pgvector::Pgvector;
 use crate::database::sql::postgres_store as sql;
 use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
 use crate::store::page::PageInWork;
 use crate::store::prepare::{Ready, ReadySearch};
-use crate::store::rank::{Ranking, Scores};
-use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, range_of_pattern, read_vector};
+use crate::store::rank::{Ranked, Ranking, Scores};
+use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, range_of_pattern};
 use crate::store::{Cursor, Item, Namespace, NamespaceQuery, SearchPage, SearchQuery, StoreError, StoreReply};
 
 /// How many rows are asked for at once where it is not known how many are needed.
@@ -34,15 +35,22 @@ pub(super) async fn run(
 /// Reads at one time, on one snapshot.
 pub(super) struct Reads<'a> {
     client: &'a Client,
-    database: &'a PostgresDatabase,
-    now: i64,
+    pub(super) database: &'a PostgresDatabase,
+    pub(super) now: i64,
+    pgvector: Option<&'a Pgvector>,
     /// The places of items whose time to live is to be restarted.
     pub(super) refreshed: Vec<u64>,
 }
 
 impl<'a> Reads<'a> {
     pub(super) fn new(client: &'a Client, database: &'a PostgresDatabase, now: i64) -> Self {
-        Self { client, database, now, refreshed: Vec::new() }
+        Self { client, database, now, pgvector: None, refreshed: Vec::new() }
+    }
+
+    /// Lets pgvector find what is near.
+    pub(super) fn with(mut self, pgvector: Option<&'a Pgvector>) -> Self {
+        self.pgvector = pgvector;
+        self
     }
 
     /// A reply for each op; writes are answered with [`StoreReply::Done`].
@@ -73,9 +81,12 @@ impl<'a> Reads<'a> {
 
     async fn search(&mut self, search: &ReadySearch) -> Result<SearchPage, StoreError> {
         let mut page = PageInWork::new(&search.query);
-        let expiring = match &search.ranking {
-            None => self.in_order_of_puts(&search.query, &mut page).await?,
-            Some(ranking) => self.by_rank(&search.query, ranking, &mut page).await?,
+        let expiring = match (&search.ranking, self.pgvector) {
+            (None, _) => self.in_order_of_puts(&search.query, &mut page).await?,
+            (Some(ranking), Some(pgvector)) if pgvector.is_for(ranking) => {
+                pgvector.nearest(self, &search.query, ranking, &mut page).await?
+            }
+            (Some(ranking), _) => self.by_rank(&search.query, ranking, &mut page).await?,
         };
         if search.refresh {
             self.refreshed.extend(expiring);
@@ -135,7 +146,18 @@ impl<'a> Reads<'a> {
         self.count_words(query, ranking, &mut scores).await?;
         self.measure(query, ranking, &mut scores).await?;
         let mut expiring = Vec::new();
-        for some in scores.in_order(query.after).chunks(SOME) {
+        self.fill(&scores.in_order(query.after), page, &mut expiring).await?;
+        Ok(expiring)
+    }
+
+    /// Offers items in this order until the page is full; whether it is, and there is more.
+    pub(super) async fn fill(
+        &self,
+        order: &[Ranked],
+        page: &mut PageInWork<'_>,
+        expiring: &mut Vec<u64>,
+    ) -> Result<bool, StoreError> {
+        for some in order.chunks(SOME) {
             let places: Vec<i64> = some.iter().map(|ranked| ranked.place as i64).collect();
             let values: Values<'_> = &[(&self.now, Type::INT8), (&places, Type::INT8_ARRAY)];
             let mut rows = HashMap::new();
@@ -145,12 +167,12 @@ impl<'a> Reads<'a> {
             }
             for ranked in some {
                 let Some(row) = rows.remove(&ranked.place) else { continue };
-                if !offer(page, row, ranked.cursor(), &mut expiring)? {
-                    return Ok(expiring);
+                if !offer(page, row, ranked.cursor(), expiring)? {
+                    return Ok(true);
                 }
             }
         }
-        Ok(expiring)
+        Ok(false)
     }
 
     async fn count_words(
@@ -178,7 +200,6 @@ impl<'a> Reads<'a> {
         }
         let (start, end) = range_of(&query.prefix);
         let (mut place, mut ordinal) = (0i64, -1i64);
-        let mut vector = Vec::new();
         loop {
             let values: Values<'_> = &[
                 (&self.now, Type::INT8),
@@ -192,7 +213,7 @@ impl<'a> Reads<'a> {
             for row in &rows {
                 place = row.try_get(0).in_database(self.database)?;
                 ordinal = row.try_get(1).in_database(self.database)?;
-                read_vector(row.try_get(2).in_database(self.database)?, &mut vector);
+                let vector: Vec<f32> = row.try_get(2).in_database(self.database)?;
                 scores.add_vector(place as u64, &vector);
             }
             if (rows.len() as i64) < MANY_VECTORS {
@@ -228,7 +249,7 @@ impl<'a> Reads<'a> {
         }
     }
 
-    async fn run(&self, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, DatabaseError> {
+    pub(super) async fn run(&self, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, DatabaseError> {
         run(self.client, self.database, sql, values).await
     }
 

@@ -12,7 +12,7 @@ use crate::clock::lifetime;
 use crate::database::sql::postgres_store as sql;
 use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
 use crate::store::prepare::Ready;
-use crate::store::row::{bytes_of, scopes_of, vector_bytes};
+use crate::store::row::{bytes_of, scopes_of};
 use crate::store::{PutIf, StoreError, StoreReply};
 
 /// Writes at one time, alone among those who write.
@@ -162,12 +162,12 @@ impl<'a> Writes<'a> {
             for (ordinal, vector) in put.item.vectors.iter().enumerate() {
                 of.push(*place);
                 ordinals.push(ordinal as i64);
-                vectors.push(vector_bytes(vector));
+                vectors.push(vector_text(vector));
             }
         }
         if !vectors.is_empty() {
             let values: Values<'_> =
-                &[(&of, Type::INT8_ARRAY), (&ordinals, Type::INT8_ARRAY), (&vectors, Type::BYTEA_ARRAY)];
+                &[(&of, Type::INT8_ARRAY), (&ordinals, Type::INT8_ARRAY), (&vectors, Type::TEXT_ARRAY)];
             self.run(sql::PUT_VECTORS, values).await?;
         }
         Ok(())
@@ -180,4 +180,9 @@ impl<'a> Writes<'a> {
     async fn run(&self, sql: &str, values: Values<'_>) -> Result<Vec<SqlRow>, DatabaseError> {
         run(self.client, self.database, sql, values).await
     }
+}
+
+/// As an array in PostgreSQL's words. The shortest digits of a number are read back as the same number.
+fn vector_text(vector: &[f32]) -> String {
+    format!("{{{}}}", vector.iter().map(f32::to_string).collect::<Vec<_>>().join(","))
 }

@@ -35,7 +35,7 @@ impl<'a> Writes<'a> {
             match op {
                 Ready::Put(put) => {
                     last_version += 1;
-                    self.put(*put, last_version)?;
+                    self.put(&put, last_version)?;
                     *reply = StoreReply::Stored(last_version);
                 }
                 Ready::Delete { namespace, key } => self.delete(&bytes_of(&namespace), &key)?,
@@ -73,7 +73,7 @@ impl<'a> Writes<'a> {
         })
     }
 
-    fn put(&self, put: ReadyPut, version: u64) -> Result<(), StoreError> {
+    fn put(&self, put: &ReadyPut, version: u64) -> Result<(), StoreError> {
         let namespace = bytes_of(&put.namespace);
         let value = serde_json::to_string(&put.value).map_err(StoreError::backend)?;
         let ttl = lifetime(put.ttl, self.now);
