@@ -9,6 +9,7 @@ mod expr;
 mod failure;
 mod functional;
 mod program;
+mod saver;
 mod scenario;
 mod script;
 mod trace;
@@ -21,32 +22,40 @@ use scenario::Scenario;
 // One thread: tasks that do not wait finish in the order in which they start.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let scenario = match arguments(std::env::args().skip(1)).and_then(|path| read(&path)) {
-        Ok(scenario) => scenario,
+    let given = Arguments::parse(std::env::args().skip(1));
+    let (scenario, saver) = match given.and_then(|given| Ok((read(&given.path)?, given.saver))) {
+        Ok(given) => given,
         Err(why) => {
             eprintln!("{why}");
             return ExitCode::from(2);
         }
     };
-    println!("{:#}", script::run(scenario).await);
+    println!("{:#}", script::run(scenario, saver).await);
     ExitCode::SUCCESS
 }
 
-/// The path of the scenario.
-fn arguments(mut arguments: impl Iterator<Item = String>) -> Result<String, String> {
-    const USAGE: &str = "usage: conformance [--checkpointer memory] SCENARIO.json";
-    let mut path = None;
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--checkpointer" => match arguments.next().as_deref() {
-                Some("memory") => {}
-                other => return Err(format!("checkpointer {other:?} is not known here; there is `memory`\n{USAGE}")),
-            },
-            flag if flag.starts_with("--") => return Err(format!("unknown option `{flag}`\n{USAGE}")),
-            _ => path = Some(argument),
+struct Arguments {
+    path: String,
+    saver: saver::Kind,
+}
+
+impl Arguments {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        const USAGE: &str = "usage: conformance [--checkpointer memory] SCENARIO.json";
+        let with_usage = |why: String| format!("{why}\n{USAGE}");
+        let (mut path, mut saver) = (None, saver::Kind::default());
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--checkpointer" => {
+                    let name = arguments.next().unwrap_or_default();
+                    saver = name.parse().map_err(with_usage)?;
+                }
+                flag if flag.starts_with("--") => return Err(with_usage(format!("unknown option `{flag}`"))),
+                _ => path = Some(argument),
+            }
         }
+        Ok(Self { path: path.ok_or(USAGE)?, saver })
     }
-    path.ok_or_else(|| USAGE.to_owned())
 }
 
 fn read(path: &str) -> Result<Scenario, String> {

@@ -14,13 +14,14 @@ use crate::app::{Runnable, update_of};
 use crate::expr::{Env, RunContext, equal};
 use crate::failure::{Failure, WrongValue};
 use crate::program::namespace;
+use crate::saver;
 use crate::scenario::{Scenario, node_name};
 use crate::trace::{Labels, MODES, Renderer, plain, questions};
 use crate::world::{App, World};
 
 /// Runs a scenario and gives its trace.
-pub(crate) async fn run(scenario: Scenario) -> Value {
-    let world = World::new(scenario);
+pub(crate) async fn run(scenario: Scenario, saver: saver::Kind) -> Value {
+    let world = World::new(scenario, saver);
     if world.scenario.functional.is_some() {
         play::<CompiledEntrypoint<Value>>(world).await
     } else {
@@ -88,7 +89,7 @@ impl<R: Runnable> Stage<R> {
 
     async fn labels(&self, step: &Value) -> Result<Labels, Failure> {
         match step["thread"].as_str() {
-            Some(thread) => Labels::of(self.world.saver.as_ref(), thread).await,
+            Some(thread) => Labels::of(self.world.saver.as_deref(), thread).await,
             None => Ok(Labels::default()),
         }
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, MemorySaver, Message,
-    MessageKind, Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot,
+    CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, Message, MessageKind,
+    Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot,
 };
 
 use crate::expr::{is_message, truthy};
@@ -17,7 +17,7 @@ use crate::world::World;
 pub(crate) struct Labels(HashMap<(String, CheckpointId), String>);
 
 impl Labels {
-    pub(crate) async fn of(saver: Option<&MemorySaver>, thread: &str) -> Result<Self, Failure> {
+    pub(crate) async fn of(saver: Option<&dyn Checkpointer>, thread: &str) -> Result<Self, Failure> {
         let mut labels = HashMap::new();
         let Some(saver) = saver else { return Ok(Self(labels)) };
         for namespace in saver.namespaces(thread).await? {

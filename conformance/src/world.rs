@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use superstep::{CompilationError, CompiledStateGraph, JsonState, MemoryCache, MemorySaver, MemoryStore, Task};
+use superstep::{Checkpointer, CompilationError, CompiledStateGraph, JsonState, MemoryCache, MemoryStore, Task};
 
-use crate::build;
 use crate::scenario::Scenario;
+use crate::{build, saver};
 
 pub(crate) type App = CompiledStateGraph<JsonState>;
 
 /// What survives a restart, and the graphs that nodes call.
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
-    pub(crate) saver: Option<MemorySaver>,
+    pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) store: MemoryStore,
     pub(crate) cache: MemoryCache,
     effects: Mutex<Effects>,
@@ -33,9 +33,9 @@ struct Effects {
 }
 
 impl World {
-    pub(crate) fn new(scenario: Scenario) -> Arc<Self> {
+    pub(crate) fn new(scenario: Scenario, saver: saver::Kind) -> Arc<Self> {
         Arc::new(Self {
-            saver: scenario.checkpointer.then(MemorySaver::new),
+            saver: scenario.checkpointer.then(|| saver.open()),
             scenario,
             store: MemoryStore::new(),
             cache: MemoryCache::new(),

@@ -37,9 +37,9 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
-//! | `postgres` | checkpoints, store and cache in PostgreSQL |
+//! | `postgres` | stores, caches and databases in PostgreSQL |
 //! | `postgres-tls` | encrypted connections to PostgreSQL |
-//! | `sqlite` | checkpoints, store and cache in a SQLite file |
+//! | `sqlite` | stores, caches and databases in SQLite files |
 //! | `conformance` | suites that a store or a cache of your own must pass |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |

@@ -165,7 +165,7 @@ async fn clear_forgets_everything(maker: &dyn CacheMaker) -> Checked {
 async fn hostile_keys_are_taken_literally(maker: &dyn CacheMaker) -> Checked {
     let cache = maker.make().await;
     let long = "x".repeat(10_000);
-    let names = ["'", "\"", "\0", "", "%", "'; DROP TABLE cache; --", "a,b", "[\"a\"]", "\\", "\u{1f375}", &long];
+    let names = ["'", "\"", "\0", "", "%", "'; TRUNCATE cache; --", "a,b", "[\"a\"]", "\\", "\u{1f375}", &long];
     let keys: Vec<CacheKey> =
         names.iter().flat_map(|a| names.iter().map(move |b| CacheKey::new([*a, *b], format!("{b}{a}")))).collect();
     let value = |ix: usize| Bytes::from(ix.to_string());

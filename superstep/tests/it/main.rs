@@ -19,6 +19,8 @@ mod graph_settings;
 mod messages;
 mod parallel_saves;
 mod parent_commands;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod questions;
 mod recovery;
 mod reducer_panics;
@@ -34,6 +36,7 @@ mod subgraph_threads;
 mod subgraphs;
 mod support;
 mod threads;
+mod tidy;
 mod time_travel;
 mod timeouts;
 mod typed_equals_dynamic;

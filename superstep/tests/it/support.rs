@@ -1,6 +1,8 @@
 //! What the tests of runs share: a small state, and histories and events without ids.
 
 pub(crate) mod hooked;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

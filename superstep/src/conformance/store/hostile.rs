@@ -33,7 +33,7 @@ const PIECES: [&str; 50] = [
     "{0}",
     "[*]",
     "' OR '1'='1",
-    "'; DROP TABLE items; --",
+    "'; TRUNCATE store_items; --",
     "\" OR \"\"=\"",
     "') UNION SELECT 1 --",
     "1; SELECT pg_sleep(9)",

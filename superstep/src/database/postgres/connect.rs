@@ -61,13 +61,21 @@ fn add_defaults(config: &mut Config) {
     config.keepalives_idle(config.get_keepalives_idle().min(SILENCE));
 }
 
+/// The address without user, password and settings.
 fn name(config: &Config) -> String {
-    let host = |host: &Host| match host {
-        Host::Tcp(host) => host.clone(),
-        #[cfg(unix)]
-        Host::Unix(folder) => folder.display().to_string(),
+    let host = |(number, host): (usize, &Host)| {
+        let host = match host {
+            Host::Tcp(host) => host.clone(),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        };
+        // One port may serve all hosts.
+        match config.get_ports().get(number).or_else(|| config.get_ports().first()) {
+            Some(port) if *port != 5432 => format!("{host}:{port}"),
+            _ => host,
+        }
     };
-    let hosts: Vec<_> = config.get_hosts().iter().map(host).collect();
+    let hosts: Vec<_> = config.get_hosts().iter().enumerate().map(host).collect();
     let database = config.get_dbname().or_else(|| config.get_user()).unwrap_or_default();
     format!("postgres://{}/{database}", hosts.join(","))
 }

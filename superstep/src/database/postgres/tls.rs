@@ -1,5 +1,8 @@
 //! Encrypted connections.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;

@@ -11,7 +11,7 @@ const CREATE: &str = "
         value BLOB NOT NULL,
         expires_at INTEGER,
         PRIMARY KEY (namespace, key)
-    ) WITHOUT ROWID;
+    );
     CREATE INDEX superstep_cache_expiry ON superstep_cache (expires_at) WHERE expires_at IS NOT NULL;
 ";
 

@@ -46,7 +46,7 @@ const CREATE: &str = "
         ordinal INTEGER NOT NULL,
         vector BLOB NOT NULL,
         PRIMARY KEY (place, ordinal)
-    ) WITHOUT ROWID;
+    );
 ";
 
 // Reads. An item is alive if its time has not come: `?1` is now in all of them.

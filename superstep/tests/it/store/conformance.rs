@@ -143,9 +143,7 @@ mod postgres {
 
     impl Postgres {
         fn new() -> Self {
-            let address = std::env::var("SUPERSTEP_TEST_POSTGRES");
-            let address = address.expect("this test needs PostgreSQL: run it with `cargo xtask test`");
-            Self { clock: Clock::manual(), address }
+            Self { clock: Clock::manual(), address: crate::support::postgres::address() }
         }
 
         async fn database(&self) -> PostgresDatabase {

@@ -285,8 +285,7 @@ fn postgres_answers_as_memory_does() {
     use superstep::{PostgresDatabase, PostgresStore};
 
     let runtime = runtime();
-    let address =
-        std::env::var("SUPERSTEP_TEST_POSTGRES").expect("this test needs PostgreSQL: run it with `cargo xtask test`");
+    let address = crate::support::postgres::address();
     let made = AtomicUsize::new(0);
     check(32, || {
         let schema = format!("differential_{}_{}", std::process::id(), made.fetch_add(1, Ordering::Relaxed));
