@@ -11,6 +11,8 @@ pub(crate) mod sql;
 mod sqlite;
 
 pub use error::DatabaseError;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::Client;
 #[cfg(feature = "postgres-tls")]
 pub use postgres::PostgresTls;
 #[cfg(feature = "postgres")]

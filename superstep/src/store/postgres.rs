@@ -21,7 +21,7 @@ use self::write::Writes;
 use super::prepare::{Ready, Setup};
 use super::{Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig};
 use crate::clock::Clock;
-use crate::database::{InDatabase, PostgresDatabase};
+use crate::database::{Client, InDatabase, PostgresDatabase};
 
 /// A [`Store`] in a PostgreSQL database.
 ///
@@ -112,12 +112,11 @@ impl PostgresStore {
 
     async fn read(&self, ops: &[Ready], now: i64) -> Result<Vec<StoreReply>, StoreError> {
         let mut client = self.database.client().await?;
-        let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let transaction = begin.start().await.in_database(&self.database)?;
-        let mut reads = Reads::new(transaction.client(), &self.database, now).with(self.pgvector.as_ref());
-        let replies = reads.answer(ops).await?;
-        let refreshed = std::mem::take(&mut reads.refreshed);
-        transaction.commit().await.in_database(&self.database)?;
+        let (replies, refreshed) = match ops {
+            // One statement is a snapshot by itself.
+            [Ready::Get { .. }] => answers(Reads::new(&client, &self.database, now), ops).await?,
+            _ => self.read_snapshot(&mut client, ops, now).await?,
+        };
         if !refreshed.is_empty() {
             let transaction = client.transaction().await.in_database(&self.database)?;
             // In the order of all writes: two that change the same items in another order would block each other.
@@ -127,6 +126,23 @@ impl PostgresStore {
         }
         Ok(replies)
     }
+
+    async fn read_snapshot(&self, client: &mut Client, ops: &[Ready], now: i64) -> Result<Answers, StoreError> {
+        let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        let transaction = begin.start().await.in_database(&self.database)?;
+        let reads = Reads::new(transaction.client(), &self.database, now).with(self.pgvector.as_ref());
+        let answers = answers(reads, ops).await?;
+        transaction.commit().await.in_database(&self.database)?;
+        Ok(answers)
+    }
+}
+
+/// The replies to reads, and the places of items whose time to live is to be restarted.
+type Answers = (Vec<StoreReply>, Vec<u64>);
+
+async fn answers(mut reads: Reads<'_>, ops: &[Ready]) -> Result<Answers, StoreError> {
+    let replies = reads.answer(ops).await?;
+    Ok((replies, reads.refreshed))
 }
 
 #[async_trait]

@@ -22,9 +22,9 @@ impl Embedder for Scattered {
 
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
         let vector = |text: &String| {
-            let number: u32 = text.parse()?;
-            let coordinate = |ix: u32| ((number * (7 + ix) + ix * ix) % 11) as f32 / 10.0 - 0.3;
-            let coordinates = (0..DIMENSIONS as u32).map(coordinate);
+            let number: u16 = text.parse()?;
+            let coordinate = |ix: u16| f32::from((number * (7 + ix) + ix * ix) % 11) / 10.0 - 0.3;
+            let coordinates = (0..DIMENSIONS as u16).map(coordinate);
             Ok(if number.is_multiple_of(37) { vec![0.0; DIMENSIONS] } else { coordinates.collect() })
         };
         texts.iter().map(vector).collect()
@@ -48,7 +48,9 @@ async fn filled(schema: &str, metric: Metric) -> Option<PostgresStore> {
     let store = PostgresStore::new(&database);
     let index = StoreIndex::new().paths(["n"]).embedder(Scattered).metric(metric);
     let store = store.with_index(index);
-    let put = |n: u32| StoreOp::put(["n", if n % 2 == 0 { "even" } else { "odd" }], n.to_string(), json!({ "n": n }));
+    let put = |n: u32| {
+        StoreOp::put(["n", if n.is_multiple_of(2) { "even" } else { "odd" }], n.to_string(), json!({ "n": n }))
+    };
     store.batch((0..500).map(put).collect()).await.expect("the items can be put");
     Some(store)
 }

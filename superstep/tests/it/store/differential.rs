@@ -146,7 +146,7 @@ fn list() -> impl Strategy<Value = StoreOp> {
     })
 }
 
-/// Either gets or listings: as in LangGraph, memory lists a namespace that was only asked for an item too.
+/// Either gets or listings: as in `LangGraph`, memory lists a namespace that was only asked for an item too.
 fn op(lists: bool) -> impl Strategy<Value = StoreOp> {
     let get = (namespace(), key()).prop_map(|(namespace, key)| StoreOp::get(namespace, key));
     prop_oneof![
