@@ -1,8 +1,11 @@
-//! What every checkpointer must do, as a suite that whoever writes one can run.
+//! What every checkpointer, store and cache must do, as suites that whoever writes one can run.
 //!
 //! A suite has clauses. Each says one thing that must hold, is tried on its own, and passes or says why it does not.
 
+pub mod cache;
 pub mod checkpointer;
+mod claims;
+pub mod store;
 
 use std::fmt;
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::{Deserializer, Value};
 
 use crate::seal::{Context, Flags};
-use crate::{Comparison, Condition, Filter, Seal, SealError};
+use crate::{Clause, Comparison, Condition, FieldPath, Filter, Seal, SealError};
 
 /// Seals a payload for a context.
 pub fn seal(seal: &Seal, context: &[&[u8]], payload: &[u8]) -> Vec<u8> {
@@ -74,16 +74,22 @@ pub fn filter_target(data: &[u8]) {
     let mut documents = Deserializer::from_slice(data).into_iter::<Value>();
     let (Some(Ok(filter)), Some(Ok(value))) = (documents.next(), documents.next()) else { return };
     let Ok(filter) = Filter::parse(&filter) else { return };
-    let one_by_one = filter.conditions().iter().all(|condition| {
-        let Condition { key, comparison, value: operand } = condition;
-        agrees_with_its_opposite(key, operand, &value);
-        alone(*comparison)(key.clone(), operand.clone()).accepts(&value)
-    });
-    assert_eq!(filter.accepts(&value), one_by_one, "{filter:?} for {value}");
+    assert_eq!(filter.accepts(&value), answer(&filter, &value), "{filter:?} for {value}");
 }
 
-fn alone(comparison: Comparison) -> fn(String, Value) -> Filter {
-    match comparison {
+fn answer(filter: &Filter, value: &Value) -> bool {
+    filter.clauses().iter().all(|clause| match clause {
+        Clause::Condition(Condition { path, comparison, value: operand }) => {
+            agrees_with_its_opposite(path, operand, value);
+            alone(*comparison, path, operand).accepts(value)
+        }
+        Clause::Any(filters) => filters.iter().any(|filter| answer(filter, value)),
+        Clause::Not(filter) => !answer(filter, value),
+    })
+}
+
+fn alone(comparison: Comparison, path: &FieldPath, operand: &Value) -> Filter {
+    let of = match comparison {
         Comparison::Matches => Filter::matching,
         Comparison::Eq => Filter::eq,
         Comparison::Ne => Filter::ne,
@@ -91,14 +97,16 @@ fn alone(comparison: Comparison) -> fn(String, Value) -> Filter {
         Comparison::Gte => Filter::gte,
         Comparison::Lt => Filter::lt,
         Comparison::Lte => Filter::lte,
-    }
+        Comparison::In => return Filter::one_of(path.clone(), operand.as_array().cloned().unwrap_or_default()),
+    };
+    of(path.clone(), operand.clone())
 }
 
-fn agrees_with_its_opposite(key: &str, operand: &Value, value: &Value) {
-    let holds = |of: fn(String, Value) -> Filter| of(key.to_owned(), operand.clone()).accepts(value);
+fn agrees_with_its_opposite(path: &FieldPath, operand: &Value, value: &Value) {
+    let holds = |of: fn(FieldPath, Value) -> Filter| of(path.clone(), operand.clone()).accepts(value);
     let (greater, less) = (holds(Filter::gt), holds(Filter::lt));
-    assert_ne!(holds(Filter::eq), holds(Filter::ne), "`$eq` and `$ne` of `{key}` and {operand} for {value}");
-    assert!(!(greater && less), "`$gt` and `$lt` of `{key}` and {operand} for {value}");
-    assert!(!greater || holds(Filter::gte), "`$gt` without `$gte` of `{key}` and {operand} for {value}");
-    assert!(!less || holds(Filter::lte), "`$lt` without `$lte` of `{key}` and {operand} for {value}");
+    assert_ne!(holds(Filter::eq), holds(Filter::ne), "`$eq` and `$ne` of {path:?} and {operand} for {value}");
+    assert!(!(greater && less), "`$gt` and `$lt` of {path:?} and {operand} for {value}");
+    assert!(!greater || holds(Filter::gte), "`$gt` without `$gte` of {path:?} and {operand} for {value}");
+    assert!(!less || holds(Filter::lte), "`$lt` without `$lte` of {path:?} and {operand} for {value}");
 }

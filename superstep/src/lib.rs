@@ -37,9 +37,10 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
-//! | `postgres` | databases in PostgreSQL |
+//! | `postgres` | stores, caches and databases in PostgreSQL |
 //! | `postgres-tls` | encrypted connections to PostgreSQL |
-//! | `sqlite` | databases in SQLite files |
+//! | `sqlite` | stores, caches and databases in SQLite files |
+//! | `conformance` | suites that a store or a cache of your own must pass |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 //! | `conformance` | suites that checkpointers must pass, for those who write one |
@@ -54,6 +55,8 @@ mod blocking;
 mod cache;
 mod channel;
 mod checkpoint;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod context;
@@ -85,6 +88,10 @@ mod store;
 mod stream;
 mod thread;
 
+#[cfg(feature = "postgres")]
+pub use cache::PostgresCache;
+#[cfg(feature = "sqlite")]
+pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
@@ -99,6 +106,8 @@ pub use checkpoint::{
     ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, Source, Swept, TaskRecord,
     WriteRecord,
 };
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use clock::Clock;
 pub use context::{Context, RunControl};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use database::DatabaseError;
@@ -142,10 +151,15 @@ pub use state::{
     ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
     add_messages, normal_message,
 };
+#[cfg(feature = "sqlite")]
+pub use store::SqliteStore;
 pub use store::{
-    Comparison, Condition, Filter, Item, MemoryStore, Namespace, NamespaceQuery, SearchQuery, Store, StoreError,
-    StoreOp, StoreReply, Ttl, TtlConfig,
+    Clause, Comparison, Condition, Cursor, Embedder, FieldPath, Filter, Indexing, Item, MemoryStore, Metric, Namespace,
+    NamespaceQuery, Near, NewItem, PutIf, PutOutcome, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp,
+    StoreReply, Ttl, TtlConfig,
 };
+#[cfg(feature = "postgres")]
+pub use store::{PostgresStore, VectorSearch};
 pub use stream::{
     CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
     TaskStart, Values,
@@ -185,3 +199,6 @@ struct Encryption;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/migrations.md")]
 struct Migrations;
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/store.md")]
+struct StoreGuide;

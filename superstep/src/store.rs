@@ -3,13 +3,29 @@
 //! A store has one operation, [`Store::batch`]; every other method is a batch of one. So what holds for a batch
 //! (checked before it is applied, answered in order, reads before writes) holds everywhere.
 
+mod cursor;
+mod embedder;
 mod error;
 mod filter;
+mod index;
 mod item;
+mod limits;
 mod memory;
 mod namespace;
 mod op;
+mod page;
+mod path;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod prepare;
 mod query;
+mod rank;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod row;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod ttl;
+mod words;
 
 use std::sync::Arc;
 
@@ -17,13 +33,22 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::cursor::Cursor;
+pub use self::embedder::Embedder;
 pub use self::error::StoreError;
-pub use self::filter::{Comparison, Condition, Filter};
-pub use self::item::Item;
-pub use self::memory::{MemoryStore, TtlConfig};
+pub use self::filter::{Clause, Comparison, Condition, Filter};
+pub use self::index::{Metric, StoreIndex};
+pub use self::item::{Indexing, Item, NewItem, PutIf, PutOutcome};
+pub use self::memory::MemoryStore;
 pub use self::namespace::Namespace;
-pub use self::op::{StoreOp, StoreReply, Ttl};
-pub use self::query::{NamespaceQuery, SearchQuery};
+pub use self::op::{StoreOp, StoreReply};
+pub use self::path::FieldPath;
+#[cfg(feature = "postgres")]
+pub use self::postgres::{PostgresStore, VectorSearch};
+pub use self::query::{NamespaceQuery, Near, SearchPage, SearchQuery};
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
+pub use self::ttl::{Ttl, TtlConfig};
 
 /// Long-term memory that outlives a thread.
 ///
@@ -52,7 +77,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// A store keeps these promises:
     /// - it calls [`StoreOp::validate`] on every op first, and applies nothing if one is refused;
-    /// - reads see the state before the batch, whatever their position;
+    /// - all of it is applied or nothing: a put whose [`PutIf`] does not hold refuses the whole batch with
+    ///   [`StoreError::Conflict`], and a crash in the middle leaves nothing of it behind;
+    /// - reads and conditions see the state before the batch, whatever their position;
     /// - writes are applied in order, so of several writes to one key the last wins;
     /// - items whose time to live has passed are never returned.
     ///
@@ -164,8 +191,50 @@ pub trait Store: Send + Sync + 'static {
         Self: Sized,
     {
         // Encode before the first poll: the future need not hold the value, so the value need not be `Send`.
-        let op = op::encode_put(namespace.into(), key.into(), &value, ttl.into());
-        async move { run(self, op?).await?.into_done() }
+        let item = op::encode_item(namespace.into(), key.into(), &value).map(|item| item.ttl(ttl));
+        async move { self.put_item(item?).await.map(drop) }
+    }
+
+    /// Puts `value` under `key` if `condition` holds, and says whether it did: compare and set.
+    ///
+    /// ```
+    /// use superstep::{MemoryStore, PutIf, Store, StoreError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), StoreError> {
+    /// let store = MemoryStore::new();
+    /// assert!(store.put_if(["leader"], "now", "ada", PutIf::Absent).await?.is_applied());
+    /// assert!(!store.put_if(["leader"], "now", "bob", PutIf::Absent).await?.is_applied());
+    /// assert_eq!(store.get_as::<String>(["leader"], "now").await?.as_deref(), Some("ada"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn put_if(
+        &self,
+        namespace: impl Into<Namespace>,
+        key: impl Into<String>,
+        value: impl Serialize,
+        condition: PutIf,
+    ) -> impl Future<Output = Result<PutOutcome, StoreError>> + Send
+    where
+        Self: Sized,
+    {
+        let item = op::encode_item(namespace.into(), key.into(), &value).map(|item| item.only_if(condition));
+        async move {
+            match self.put_item(item?).await {
+                Ok(version) => Ok(PutOutcome::Applied { version }),
+                Err(StoreError::Conflict { found, .. }) => Ok(PutOutcome::Refused { found }),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// Puts an item with everything said about it, and gives its version.
+    fn put_item(&self, item: NewItem) -> impl Future<Output = Result<u64, StoreError>> + Send
+    where
+        Self: Sized,
+    {
+        async move { run(self, StoreOp::Put(item)).await?.into_version() }
     }
 
     /// Deletes the item under `key`; nothing happens if there is none.
@@ -181,7 +250,8 @@ pub trait Store: Send + Sync + 'static {
         async move { run(self, op).await?.into_done() }
     }
 
-    /// The items under a namespace prefix that pass a filter, in the order they were first put.
+    /// The items under a namespace prefix that pass a filter, in the order they were first put, or the best first if
+    /// the query has words or nearness.
     ///
     /// ```
     /// use serde_json::json;
@@ -205,6 +275,37 @@ pub trait Store: Send + Sync + 'static {
     {
         let op = StoreOp::Search(query);
         async move { run(self, op).await?.into_items() }
+    }
+
+    /// The items of a search with the cursor to the next ones.
+    ///
+    /// ```
+    /// use superstep::{MemoryStore, SearchQuery, Store, StoreError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), StoreError> {
+    /// let store = MemoryStore::new();
+    /// for number in 0..25 {
+    ///     store.put(["numbers"], number.to_string(), number).await?;
+    /// }
+    /// let mut query = SearchQuery::new(["numbers"]);
+    /// let mut seen = 0;
+    /// loop {
+    ///     let page = store.search_page(query.clone()).await?;
+    ///     seen += page.items.len();
+    ///     let Some(next) = page.next else { break };
+    ///     query = query.after(next);
+    /// }
+    /// assert_eq!(seen, 25);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn search_page(&self, query: SearchQuery) -> impl Future<Output = Result<SearchPage, StoreError>> + Send
+    where
+        Self: Sized,
+    {
+        let op = StoreOp::Search(query);
+        async move { run(self, op).await?.into_page() }
     }
 
     /// The namespaces in use, sorted: those that hold an item and, in memory, those that were asked for one.

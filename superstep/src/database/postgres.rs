@@ -95,6 +95,11 @@ impl PostgresDatabase {
         self.0.pool.close();
     }
 
+    /// The same for all clones, and for no other database of this process.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// A connection, as soon as one is free.
     pub(crate) async fn client(&self) -> Result<Client, DatabaseError> {
         self.0.pool.get().await.map_err(|error| fault::of_pool(&self.0.name, error))

@@ -102,6 +102,11 @@ impl SqliteDatabase {
         closed.await.unwrap_or(Ok(()))
     }
 
+    /// The same for all clones, and for no other database of this process.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     fn open_with(path: &Path, components: &[Component]) -> Result<Self, DatabaseError> {
         if path == Path::new(MEMORY) {
             return Self::memory_with(components);

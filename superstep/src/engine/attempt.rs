@@ -87,6 +87,8 @@ impl Pulse {
 /// How a task ended.
 pub(crate) enum End {
     Done,
+    /// Another task came to its result.
+    Known,
     /// It asked, and waits.
     Interrupted(Vec<Interrupt>),
     /// It has a command for the graph around this one.

@@ -1,17 +1,23 @@
 //! Results of nodes kept in a cache.
+//!
+//! A task that waits for another's result does so inside its own future, after all tasks of the step were begun, and
+//! before it takes one of the run's permits: so whoever is waited for can go on.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::attempt::{End, Finished, Job};
 use super::run::Run;
 use super::save::Scribe;
 use super::writes::TaskWrites;
-use crate::cache::{Cache, CacheKey};
+use crate::cache::{Cache, CacheKey, Flight, Landing, Turn, take_off};
+use crate::checkpoint::Codec;
 use crate::error::{Error, ErrorKind};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
+use crate::plan::Plan;
 use crate::state::{State, decode, encode};
 use crate::stream::ShownInput;
 
@@ -55,7 +61,8 @@ impl<S: State> Run<S> {
         self.shared.cache.as_ref().or(self.graph.cache.as_ref())
     }
 
-    /// Gives tasks whose result is known that result.
+    /// Gives tasks whose result is known that result. Of those with the same key, here and in other runs, one is to
+    /// compute it.
     pub(super) async fn use_cache(&mut self) -> Result<(), Error> {
         let (Some(cache), Some(codec)) = (self.cache().cloned(), self.graph.codec) else { return Ok(()) };
         for ix in 0..self.tasks.len() {
@@ -63,16 +70,27 @@ impl<S: State> Run<S> {
                 continue;
             }
             let Some(key) = self.cache_key(ix)? else { continue };
-            let found = cache.get(std::slice::from_ref(&key)).await.map_err(failed)?;
-            let Some(bytes) = found.into_iter().next().flatten() else { continue };
-            let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, codec, &r));
-            self.tasks[ix].writes = writes
-                .map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))?;
-            self.tasks[ix].skip = true;
-            self.show_writes(ix, true).await;
-            self.save_writes(ix).await?;
+            let turn = take_off(&*cache, &key);
+            let known = Known { cache: cache.clone(), key, plan: self.plan.clone(), codec };
+            match turn {
+                Turn::Waits(landing) => self.tasks[ix].turn = Some(Box::new(CacheTurn::Waits { landing, known })),
+                Turn::First(flight) => match known.writes().await? {
+                    Some(writes) => {
+                        self.tasks[ix].skip = true;
+                        self.commit_known(ix, writes).await?;
+                    }
+                    None => self.tasks[ix].turn = Some(Box::new(CacheTurn::First { _flight: flight })),
+                },
+            }
         }
         Ok(())
+    }
+
+    /// Shows and saves a result that a task has not computed itself.
+    pub(super) async fn commit_known(&mut self, ix: usize, writes: TaskWrites<S>) -> Result<(), Error> {
+        self.tasks[ix].writes = writes;
+        self.show_writes(ix, true).await;
+        self.save_writes(ix).await
     }
 
     /// Keeps the result of a task that ran.
@@ -87,6 +105,43 @@ impl<S: State> Run<S> {
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
         cache.set(vec![(key, bytes.into(), ttl)]).await.map_err(failed)
+    }
+}
+
+/// What a task with a cache policy that found nothing in the cache is to do.
+pub(crate) enum CacheTurn<S: State> {
+    /// Compute the result; others wait until this is dropped.
+    First { _flight: Flight },
+    /// Wait for the task that computes it.
+    Waits { landing: Landing, known: Known<S> },
+}
+
+/// Where a result will be that another task computes.
+pub(crate) struct Known<S: State> {
+    cache: Arc<dyn Cache>,
+    key: CacheKey,
+    plan: Arc<Plan<S>>,
+    codec: &'static Codec<S>,
+}
+
+impl<S: State> Known<S> {
+    /// The result, if it is in the cache.
+    async fn writes(&self) -> Result<Option<TaskWrites<S>>, Error> {
+        let found = self.cache.get(std::slice::from_ref(&self.key)).await.map_err(failed)?;
+        let Some(bytes) = found.into_iter().next().flatten() else { return Ok(None) };
+        let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r));
+        writes.map(Some).map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))
+    }
+}
+
+/// Waits for the task that computes the result of `job`, and runs `job` if that came to nothing.
+pub(super) async fn follow<S: State>(landing: Landing, known: Known<S>, job: Job<S>) -> Finished<S> {
+    landing.wait().await;
+    let ix = job.ix;
+    match known.writes().await {
+        Ok(Some(writes)) => Finished { ix, writes, end: End::Known },
+        Ok(None) => job.run().await,
+        Err(error) => Finished { ix, writes: TaskWrites::default(), end: End::Failed(error) },
     }
 }
 

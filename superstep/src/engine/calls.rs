@@ -16,7 +16,7 @@ use super::run::Run;
 use super::save::Saver;
 use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
-use crate::cache::{Cache, CacheKey};
+use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
 use crate::checkpoint::{Codec, Durability};
 use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
@@ -158,6 +158,11 @@ impl<S: State> CallDesk<S> {
         if let Some(value) = self.known_result(call.id) {
             return Ok(value);
         }
+        // Held until the result is in the cache.
+        let _flight = match &cache {
+            Some((cache, key)) => first_or_waited(&**cache, key).await,
+            None => None,
+        };
         if let Some((cache, key)) = &cache
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
@@ -242,6 +247,17 @@ impl<S: State> CallHost for CallDesk<S> {
         let parts = [&namespace, &step, &*name, PUSH, &path, &caller.task.id.to_string(), &place];
         let id = TaskId::derive(Some(self.checkpoint), &parts);
         Box::pin(self.run_call(OneCall { caller, name, id, namespace, input, options, run }))
+    }
+}
+
+/// Waits while another computes the result of `key`. The first there is gets the right to do so.
+async fn first_or_waited(cache: &dyn Cache, key: &CacheKey) -> Option<Flight> {
+    match take_off(cache, key) {
+        Turn::First(flight) => Some(flight),
+        Turn::Waits(landing) => {
+            landing.wait().await;
+            None
+        }
     }
 }
 

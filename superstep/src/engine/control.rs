@@ -374,9 +374,7 @@ fn restored_start<S: State>(
         SavedStart::Writes { puts, goto } => (puts, goto),
     };
     if let Some(older) = bridge.map(|bridge| bridge.version).filter(|version| *version < plan.version) {
-        let writes = puts.into_iter().map(|(name, bytes, overwrite)| (name, Blob::from(bytes), overwrite));
-        let migrated = migrated_writes(plan, older, writes)?.into_iter();
-        puts = migrated.map(|(name, bytes, overwrite)| (name, bytes.to_vec(), overwrite)).collect();
+        puts = migrated_writes(plan, older, puts.into_iter())?;
     }
     let mut restored = Vec::with_capacity(puts.len());
     for (name, bytes, overwrite) in puts {

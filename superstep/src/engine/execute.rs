@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
+use super::cached::{CacheTurn, follow};
 use super::live::Bits;
 use super::run::{Ended, Run};
 use super::seed::StepSeed;
@@ -383,7 +384,11 @@ impl<S: State> Run<S> {
         for &ix in todo {
             let id = self.task_id(ix);
             let job = job_of(&self.plan, self.graph.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
-            let mut running: Running<S> = Box::pin(job.run());
+            let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
+            let mut running: Running<S> = match turn.map(|turn| *turn) {
+                Some(CacheTurn::Waits { landing, known }) => Box::pin(follow(landing, known, job)),
+                _ => Box::pin(job.run()),
+            };
             match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
                 Poll::Ready(done) => ready.push(done),
                 Poll::Pending => waiting.push(running),
@@ -403,7 +408,10 @@ impl<S: State> Run<S> {
     /// Saves and shows what became of a task; gives the tasks that handle its failure.
     async fn commit(&mut self, done: Finished<S>, trouble: &mut Trouble) -> Result<Option<usize>, Error> {
         let Finished { ix, mut writes, end } = done;
+        // Those who wait for its result look for it when this is dropped: after it was put into the cache.
+        let _turn = self.tasks[ix].turn.take();
         match end {
+            End::Known => self.commit_known(ix, writes).await?,
             End::Done => {
                 if !writes.has_output() {
                     writes.done = true;
@@ -487,6 +495,7 @@ impl<S: State> Run<S> {
     async fn note_cancelled(&mut self, ix: usize) -> Result<(), Error> {
         let error = Some(TaskError::new(ErrorKind::Cancelled, "cancelled"));
         self.tasks[ix].writes = TaskWrites::only(Rest { error, ..Rest::default() });
+        self.tasks[ix].turn = None;
         self.finish_task(ix).await
     }
 

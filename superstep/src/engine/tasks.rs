@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::cached::CacheTurn;
 use super::live::{Former, Live, Start};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Labels, Name};
@@ -25,6 +26,8 @@ pub(crate) struct Task<S: State> {
     pub(crate) writes: TaskWrites<S>,
     /// What a handler is there for.
     pub(crate) failure: Option<Box<NodeError>>,
+    /// Whether it computes a result that is to be cached, or waits for it.
+    pub(crate) turn: Option<Box<CacheTurn<S>>>,
     /// The task is not to be run: it has its writes from before.
     pub(crate) skip: bool,
 }
@@ -42,7 +45,8 @@ pub(crate) enum TaskPath {
 
 impl<S: State> Task<S> {
     pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput<S>>) -> Self {
-        Self { node, path, input, timeout: None, id: None, writes: TaskWrites::default(), failure: None, skip: false }
+        let writes = TaskWrites::default();
+        Self { node, path, input, timeout: None, id: None, writes, failure: None, turn: None, skip: false }
     }
 }
 

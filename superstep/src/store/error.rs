@@ -4,6 +4,9 @@
 
 use std::error::Error;
 
+use super::Cursor;
+use crate::error::BoxError;
+
 /// Why a store refused or failed an operation.
 ///
 /// ```
@@ -41,6 +44,50 @@ pub enum StoreError {
         label: String,
     },
 
+    /// A key holds a NUL character, which some databases cannot keep.
+    #[error("key `{}` holds a NUL character; remove it", key.escape_debug())]
+    NulInKey {
+        /// The key.
+        key: String,
+    },
+
+    /// A key or a namespace is longer than databases can index.
+    #[error("{what} `{start}..` is longer than {limit} bytes; shorten it, and keep long names in the value")]
+    TooLong {
+        /// What it is: `key` or `namespace`.
+        what: &'static str,
+        /// How it starts.
+        start: String,
+        /// The most bytes it may have.
+        limit: usize,
+    },
+
+    /// A value is nested too deeply to be read back.
+    #[error("the value for key `{key}` is nested more than {limit} levels deep; flatten it")]
+    TooDeep {
+        /// The key that was put.
+        key: String,
+        /// The most levels it may have.
+        limit: usize,
+    },
+
+    /// A put whose [`PutIf`](crate::PutIf) did not hold. Nothing of its batch was applied.
+    #[error(
+        "put of key `{key}` in namespace `{namespace}` was refused: it was to {} and {}; read it again",
+        match wanted { Some(version) => format!("have version {version}"), None => "be absent".to_owned() },
+        match found { Some(version) => format!("has version {version}"), None => "is absent".to_owned() },
+    )]
+    Conflict {
+        /// The namespace, labels joined by dots.
+        namespace: String,
+        /// The key that was put.
+        key: String,
+        /// The version that was to be there; `None` for no item.
+        wanted: Option<u64>,
+        /// The version that was there; `None` for no item.
+        found: Option<u64>,
+    },
+
     /// A put without a namespace.
     #[error("put of key `{key}` has an empty namespace; give it at least one label, as in `[\"memories\"]`")]
     EmptyNamespace {
@@ -63,7 +110,7 @@ pub enum StoreError {
     },
 
     /// A filter uses an operator that does not exist.
-    #[error("unknown operator `{operator}` for key `{key}`; use `$eq`, `$ne`, `$gt`, `$gte`, `$lt` or `$lte`")]
+    #[error("unknown operator `{operator}` for key `{key}`; use `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` or `$in`")]
     UnknownOperator {
         /// The key it is applied to.
         key: String,
@@ -71,10 +118,30 @@ pub enum StoreError {
         operator: String,
     },
 
+    /// A filter joins filters in a way that does not exist.
+    #[error(
+        "unknown operator `{operator}`; join filters with `$and`, `$or` or `$not`, or write `\\{operator}` for a key"
+    )]
+    UnknownJoin {
+        /// The operator.
+        operator: String,
+    },
+
+    /// A filter joins something that is no list of filters.
+    #[error("operator `{operator}` needs a list of filters, not `{operand}`")]
+    JoinNeedsFilters {
+        /// The operator.
+        operator: &'static str,
+        /// The operand as JSON.
+        operand: String,
+    },
+
     /// A filter uses an operator inside the value of a key.
-    #[error("operator `{operator}` is nested inside the value of key `{key}`; operators apply to top-level keys only")]
+    #[error(
+        "operator `{operator}` is nested inside the value of key `{key}`; name the part by its path, as in `{key}.part`"
+    )]
     NestedOperator {
-        /// The top-level key.
+        /// The key.
         key: String,
         /// The operator.
         operator: String,
@@ -89,6 +156,55 @@ pub enum StoreError {
         operator: &'static str,
         /// The operand as JSON.
         operand: String,
+    },
+
+    /// The operator `$in` compares with something that is no list.
+    #[error("operator `$in` for key `{key}` needs a list of values, not `{operand}`")]
+    InNeedsList {
+        /// The key it is applied to.
+        key: String,
+        /// The operand as JSON.
+        operand: String,
+    },
+
+    /// A text is no cursor.
+    #[error("`{cursor}` is no cursor; take the one that the page before came with")]
+    BadCursor {
+        /// The text.
+        cursor: String,
+    },
+
+    /// A cursor of another kind of search.
+    #[error("cursor `{cursor}` is not of this query; use it with the words and nearness that it came from")]
+    ForeignCursor {
+        /// The cursor.
+        cursor: Cursor,
+    },
+
+    /// The weight of words is not between 0 and 1.
+    #[error("the weight of words is `{weight}`; give one from 0 to 1")]
+    WordsWeight {
+        /// The weight.
+        weight: f64,
+    },
+
+    /// A search by nearness in a store that makes no vectors.
+    #[error("the store has no embedder to search by nearness with; give it one with `with_index`, or search by words")]
+    NoEmbedder,
+
+    /// The embedder failed, or what it gave cannot be used.
+    #[error("the embedder failed")]
+    Embedder(#[source] BoxError),
+
+    /// A vector is not what the index is made of.
+    #[error("a vector with {got} dimensions came where {wanted} finite numbers were due; {advice}")]
+    Vector {
+        /// How many numbers it should have.
+        wanted: usize,
+        /// How many it has.
+        got: usize,
+        /// What to mend.
+        advice: &'static str,
     },
 
     /// The value of a put could not be turned into JSON.

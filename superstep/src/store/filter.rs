@@ -1,64 +1,69 @@
 //! What the value of an item must satisfy to be found.
 //!
-//! A filter is a list of conditions that all must hold. A key that is missing counts as null, for every comparison.
+//! A filter is a list of clauses that all must hold. A part that is missing counts as null, for every comparison.
+
+mod compare;
+mod parse;
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
-use super::StoreError;
+use self::compare::{compare, is_equal, is_like};
+use super::{FieldPath, StoreError};
 
-/// Conditions on the top-level keys of a value.
+/// Conditions on the parts of a value.
+///
+/// A part is named by a [`FieldPath`]: `"user.name"`, or a list of keys for keys that hold a dot.
 ///
 /// ```
 /// use serde_json::json;
 /// use superstep::{Filter, StoreError};
 ///
 /// # fn main() -> Result<(), StoreError> {
-/// let filter = Filter::eq("kind", "note").and(Filter::gt("stars", 3));
-/// assert!(filter.accepts(&json!({ "kind": "note", "stars": 5 })));
-/// assert!(!filter.accepts(&json!({ "kind": "note", "stars": 3 })));
+/// let filter = Filter::eq("kind", "note").and(Filter::gt("meta.stars", 3));
+/// assert!(filter.accepts(&json!({ "kind": "note", "meta": { "stars": 5 } })));
+/// assert!(!filter.accepts(&json!({ "kind": "note", "meta": { "stars": 3 } })));
 ///
-/// assert_eq!(filter, Filter::parse(&json!({ "kind": { "$eq": "note" }, "stars": { "$gt": 3 } }))?);
+/// assert_eq!(filter, Filter::parse(&json!({ "kind": { "$eq": "note" }, "meta.stars": { "$gt": 3 } }))?);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[must_use = "a filter does nothing until a query uses it"]
-pub struct Filter(Vec<Condition>);
+pub struct Filter(Vec<Clause>);
 
 impl Filter {
-    /// Reads a filter from JSON: `{"key": value}` for [`matching`](Filter::matching), `{"key": {"$gt": value}}` for an
-    /// operator. Several keys and several operators must all hold.
+    /// Reads a filter from JSON: `{"path": value}` for [`matching`](Filter::matching), `{"path": {"$gt": value}}` for
+    /// an operator. Several paths and several operators must all hold. `{"$or": [..]}`, `{"$and": [..]}` and
+    /// `{"$not": ..}` join filters.
     ///
-    /// Refuses operators it does not know, and operators below the top level.
+    /// Refuses operators it does not know, and operators inside the value of a path. A key that starts with `$` is
+    /// written with a backslash before it.
     ///
     /// ```
     /// use serde_json::json;
-    /// use superstep::Filter;
+    /// use superstep::{Filter, StoreError};
     ///
-    /// let refused = Filter::parse(&json!({ "stars": { "$in": [1, 2] } })).expect_err("there is no `$in`");
+    /// # fn main() -> Result<(), StoreError> {
+    /// let filter = Filter::parse(&json!({ "$or": [{ "stars": { "$in": [4, 5] } }, { "pinned": true }] }))?;
+    /// assert!(filter.accepts(&json!({ "stars": 1, "pinned": true })));
+    ///
+    /// let refused = Filter::parse(&json!({ "stars": { "$near": 4 } })).expect_err("there is no `$near`");
     /// assert_eq!(
     ///     refused.to_string(),
-    ///     "unknown operator `$in` for key `stars`; use `$eq`, `$ne`, `$gt`, `$gte`, `$lt` or `$lte`",
+    ///     "unknown operator `$near` for key `stars`; use `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` or `$in`",
     /// );
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn parse(filter: &Value) -> Result<Self, StoreError> {
-        let keys = filter.as_object().ok_or_else(|| StoreError::FilterNotAnObject { filter: filter.to_string() })?;
-        let mut conditions = Vec::new();
-        for (key, wanted) in keys {
-            match wanted.as_object().filter(|object| has_operator(object)) {
-                Some(operators) => parse_operators(key, operators, &mut conditions)?,
-                None => conditions.push(Condition::new(key, Comparison::Matches, wanted.clone())),
-            }
-        }
-        conditions.iter().try_for_each(refuse_nested_operator)?;
-        let filter = Self(conditions);
+        let filter = parse::filter(filter)?;
         filter.validate()?;
         Ok(filter)
     }
 
-    /// The key's value is like `value`: an object needs only the keys of `value`, a list as many elements, each alike.
+    /// The part is like `value`: an object needs only the keys of `value`, a list as many elements, each alike.
     ///
     /// ```
     /// use serde_json::json;
@@ -67,38 +72,67 @@ impl Filter {
     /// let pro = Filter::matching("plan", json!({ "name": "pro" }));
     /// assert!(pro.accepts(&json!({ "plan": { "name": "pro", "seats": 3 } })));
     /// ```
-    pub fn matching(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Matches, value)
+    pub fn matching(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Matches, value)
     }
 
-    /// The key's value is exactly `value`; 1 and 1.0 are equal.
-    pub fn eq(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Eq, value)
+    /// The part is exactly `value`; 1 and 1.0 are equal.
+    pub fn eq(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Eq, value)
     }
 
-    /// The key's value is not exactly `value`.
-    pub fn ne(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Ne, value)
+    /// The part is not exactly `value`.
+    pub fn ne(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Ne, value)
     }
 
-    /// The key's value is greater than `value`. Numbers compare with numbers and strings with strings; else it fails.
-    pub fn gt(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Gt, value)
+    /// The part is greater than `value`. Numbers compare with numbers and strings with strings; else it fails.
+    pub fn gt(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Gt, value)
     }
 
-    /// The key's value is `value` or greater, compared as in [`gt`](Filter::gt).
-    pub fn gte(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Gte, value)
+    /// The part is `value` or greater, compared as in [`gt`](Filter::gt).
+    pub fn gte(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Gte, value)
     }
 
-    /// The key's value is less than `value`, compared as in [`gt`](Filter::gt).
-    pub fn lt(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Lt, value)
+    /// The part is less than `value`, compared as in [`gt`](Filter::gt).
+    pub fn lt(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Lt, value)
     }
 
-    /// The key's value is `value` or less, compared as in [`gt`](Filter::gt).
-    pub fn lte(key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self::one(key, Comparison::Lte, value)
+    /// The part is `value` or less, compared as in [`gt`](Filter::gt).
+    pub fn lte(path: impl Into<FieldPath>, value: impl Into<Value>) -> Self {
+        Self::one(path, Comparison::Lte, value)
+    }
+
+    /// The part is exactly one of `values`.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::Filter;
+    ///
+    /// let bright = Filter::one_of("color", ["red", "yellow"]);
+    /// assert!(bright.accepts(&json!({ "color": "red" })));
+    /// assert!(!bright.accepts(&json!({ "color": "grey" })));
+    /// ```
+    pub fn one_of(path: impl Into<FieldPath>, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        Self::one(path, Comparison::In, values)
+    }
+
+    /// At least one of `filters` must hold; none of none does.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::Filter;
+    ///
+    /// let urgent = Filter::any([Filter::eq("pinned", true), Filter::gt("stars", 4)]);
+    /// assert!(urgent.accepts(&json!({ "stars": 5 })));
+    /// assert!(!urgent.accepts(&json!({ "stars": 4 })));
+    /// ```
+    pub fn any(filters: impl IntoIterator<Item = Filter>) -> Self {
+        Self(vec![Clause::Any(filters.into_iter().collect())])
     }
 
     /// Both this and `other` must hold.
@@ -107,40 +141,106 @@ impl Filter {
         self
     }
 
-    /// The conditions, all of which must hold; for stores that turn them into a database query.
-    pub fn conditions(&self) -> &[Condition] {
+    /// This or `other` must hold.
+    pub fn or(self, other: Filter) -> Self {
+        Self::any([self, other])
+    }
+
+    /// This must not hold.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::Filter;
+    ///
+    /// let open = Filter::eq("done", true).negated();
+    /// assert!(open.accepts(&json!({ "done": false })) && open.accepts(&json!({})));
+    /// ```
+    pub fn negated(self) -> Self {
+        Self(vec![Clause::Not(self)])
+    }
+
+    /// The clauses, all of which must hold; for stores that turn them into a database query.
+    pub fn clauses(&self) -> &[Clause] {
         &self.0
     }
 
-    /// Whether `value` satisfies every condition.
+    /// Whether it accepts everything, because it has no clauses.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `value` satisfies every clause.
     pub fn accepts(&self, value: &Value) -> bool {
-        self.0.iter().all(|condition| condition.holds(value.get(&condition.key).unwrap_or(&Value::Null)))
+        self.0.iter().all(|clause| clause.holds(value))
     }
 
     pub(crate) fn validate(&self) -> Result<(), StoreError> {
-        self.0.iter().try_for_each(Condition::validate)
+        self.0.iter().try_for_each(Clause::validate)
     }
 
-    fn one(key: impl Into<String>, comparison: Comparison, value: impl Into<Value>) -> Self {
-        Self(vec![Condition::new(key, comparison, value.into())])
+    fn one(path: impl Into<FieldPath>, comparison: Comparison, value: impl Into<Value>) -> Self {
+        Self(vec![Clause::Condition(Condition { path: path.into(), comparison, value: value.into() })])
+    }
+}
+
+/// One part of a [`Filter`]. The set is closed: a store handles all of them, and the compiler checks that it does.
+///
+/// ```
+/// use superstep::{Clause, Filter};
+///
+/// fn depth(filter: &Filter) -> usize {
+///     let below = |clause: &Clause| match clause {
+///         Clause::Condition(_) => 0,
+///         Clause::Any(filters) => filters.iter().map(depth).max().unwrap_or(0),
+///         Clause::Not(filter) => depth(filter),
+///     };
+///     1 + filter.clauses().iter().map(below).max().unwrap_or(0)
+/// }
+/// assert_eq!(depth(&Filter::eq("a", 1).or(Filter::eq("b", 2)).negated()), 3);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Clause {
+    /// A condition on one part of the value.
+    Condition(Condition),
+    /// At least one of these holds; `$or`.
+    Any(Vec<Filter>),
+    /// This does not hold; `$not`.
+    Not(Filter),
+}
+
+impl Clause {
+    fn holds(&self, value: &Value) -> bool {
+        match self {
+            Self::Condition(condition) => condition.holds(condition.path.find(value).unwrap_or(&Value::Null)),
+            Self::Any(filters) => filters.iter().any(|filter| filter.accepts(value)),
+            Self::Not(filter) => !filter.accepts(value),
+        }
+    }
+
+    fn validate(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Condition(condition) => condition.validate(),
+            Self::Any(filters) => filters.iter().try_for_each(Filter::validate),
+            Self::Not(filter) => filter.validate(),
+        }
     }
 }
 
 /// One condition of a [`Filter`].
 ///
 /// ```
-/// use superstep::{Comparison, Filter};
+/// use superstep::{Clause, Comparison, FieldPath, Filter};
 ///
-/// let filter = Filter::lt("age", 30);
-/// let condition = &filter.conditions()[0];
-/// assert_eq!((condition.key.as_str(), condition.comparison), ("age", Comparison::Lt));
+/// let filter = Filter::lt("user.age", 30);
+/// let Clause::Condition(condition) = &filter.clauses()[0] else { unreachable!("it is a condition") };
+/// assert_eq!((&condition.path, condition.comparison), (&FieldPath::from(["user", "age"]), Comparison::Lt));
 /// assert_eq!(condition.value, 30);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Condition {
-    /// The top-level key it looks at.
-    pub key: String,
+    /// The part it looks at.
+    pub path: FieldPath,
     /// How it compares.
     pub comparison: Comparison,
     /// What it compares with.
@@ -148,10 +248,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    fn new(key: impl Into<String>, comparison: Comparison, value: Value) -> Self {
-        Self { key: key.into(), comparison, value }
-    }
-
     fn holds(&self, found: &Value) -> bool {
         let order = || compare(found, &self.value);
         match self.comparison {
@@ -162,27 +258,34 @@ impl Condition {
             Comparison::Gte => order().is_some_and(Ordering::is_ge),
             Comparison::Lt => order().is_some_and(Ordering::is_lt),
             Comparison::Lte => order().is_some_and(Ordering::is_le),
+            Comparison::In => {
+                self.value.as_array().is_some_and(|values| values.iter().any(|value| is_equal(found, value)))
+            }
         }
     }
 
     fn validate(&self) -> Result<(), StoreError> {
+        let (key, operand) = (|| self.path.to_string(), || self.value.to_string());
         match self.comparison.ordering_operator() {
             Some(operator) if !self.value.is_number() && !self.value.is_string() => {
-                Err(StoreError::Unordered { key: self.key.clone(), operator, operand: self.value.to_string() })
+                Err(StoreError::Unordered { key: key(), operator, operand: operand() })
+            }
+            _ if self.comparison == Comparison::In && !self.value.is_array() => {
+                Err(StoreError::InNeedsList { key: key(), operand: operand() })
             }
             _ => Ok(()),
         }
     }
 }
 
-/// How a [`Condition`] compares. The set is closed: a store handles all of them, and the compiler checks that it does.
+/// How a [`Condition`] compares. The set is closed, as that of clauses.
 ///
 /// ```
 /// use superstep::Comparison;
 ///
 /// fn sql(comparison: Comparison) -> Option<&'static str> {
 ///     match comparison {
-///         Comparison::Matches => None,
+///         Comparison::Matches | Comparison::In => None,
 ///         Comparison::Eq => Some("="),
 ///         Comparison::Ne => Some("<>"),
 ///         Comparison::Gt => Some(">"),
@@ -209,6 +312,8 @@ pub enum Comparison {
     Lt,
     /// Less than the operand or equal; `$lte`.
     Lte,
+    /// Equal to an element of the operand; `$in`.
+    In,
 }
 
 impl Comparison {
@@ -220,6 +325,7 @@ impl Comparison {
             "$gte" => Some(Self::Gte),
             "$lt" => Some(Self::Lt),
             "$lte" => Some(Self::Lte),
+            "$in" => Some(Self::In),
             _ => None,
         }
     }
@@ -231,89 +337,7 @@ impl Comparison {
             Self::Gte => Some("$gte"),
             Self::Lt => Some("$lt"),
             Self::Lte => Some("$lte"),
-            Self::Matches | Self::Eq | Self::Ne => None,
+            Self::Matches | Self::Eq | Self::Ne | Self::In => None,
         }
     }
-}
-
-fn parse_operators(
-    key: &str,
-    operators: &Map<String, Value>,
-    conditions: &mut Vec<Condition>,
-) -> Result<(), StoreError> {
-    for (operator, operand) in operators {
-        let unknown = || StoreError::UnknownOperator { key: key.to_owned(), operator: operator.clone() };
-        let comparison = Comparison::parse(operator).ok_or_else(unknown)?;
-        conditions.push(Condition::new(key, comparison, operand.clone()));
-    }
-    Ok(())
-}
-
-fn has_operator(object: &Map<String, Value>) -> bool {
-    object.keys().any(|key| key.starts_with('$'))
-}
-
-/// An operator that would be taken for data is a mistake that finds nothing, so it is refused.
-fn refuse_nested_operator(condition: &Condition) -> Result<(), StoreError> {
-    match nested_operator(&condition.value) {
-        Some(operator) => Err(StoreError::NestedOperator { key: condition.key.clone(), operator: operator.to_owned() }),
-        None => Ok(()),
-    }
-}
-
-fn nested_operator(value: &Value) -> Option<&str> {
-    match value {
-        Value::Object(object) => match object.keys().find(|key| key.starts_with('$')) {
-            Some(operator) => Some(operator),
-            None => object.values().find_map(nested_operator),
-        },
-        Value::Array(elements) => elements.iter().find_map(nested_operator),
-        _ => None,
-    }
-}
-
-fn is_like(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| is_like(found.get(key).unwrap_or(&Value::Null), wanted))
-        }
-        (Value::Array(found), Value::Array(wanted)) => all_pairs(found, wanted, is_like),
-        _ => is_equal(found, wanted),
-    }
-}
-
-fn is_equal(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => compare_numbers(left, right) == Some(Ordering::Equal),
-        (Value::Array(left), Value::Array(right)) => all_pairs(left, right, is_equal),
-        (Value::Object(left), Value::Object(right)) => {
-            let has = |(key, value)| right.get(key).is_some_and(|other| is_equal(value, other));
-            left.len() == right.len() && left.iter().all(has)
-        }
-        _ => left == right,
-    }
-}
-
-fn all_pairs(left: &[Value], right: &[Value], test: fn(&Value, &Value) -> bool) -> bool {
-    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| test(left, right))
-}
-
-fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => compare_numbers(left, right),
-        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
-        _ => None,
-    }
-}
-
-/// Integers compare exactly; a float makes both floats.
-fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
-    match (integer(left), integer(right)) {
-        (Some(left), Some(right)) => Some(left.cmp(&right)),
-        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-    }
-}
-
-fn integer(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }

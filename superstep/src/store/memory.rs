@@ -1,9 +1,10 @@
 //! A store in memory.
 //!
-//! Two invariants: a namespace is in the map only while it holds an item, and `deadlines` has exactly one entry for
-//! each item that can expire. Every batch first removes what is due, so nothing after that has to look at the clock.
+//! Two invariants: a namespace is in the map only while it holds an item or was asked for one, and `deadlines` has
+//! exactly one entry for each item that can expire. Every batch first removes what is due, so nothing after that has to
+//! look at the clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Item, Namespace, SearchQuery, Store, StoreError, StoreOp, StoreReply, Ttl};
+use super::page::{PageInWork, Verdict};
+use super::prepare::{Ready, ReadyPut, ReadySearch, Setup};
+use super::rank::{Ranking, Scores};
+use super::{
+    Cursor, Item, Namespace, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig,
+};
 
 /// A [`Store`] that lives in this process and ends with it. Clones share their items.
 ///
@@ -28,7 +34,7 @@ use super::{Item, Namespace, SearchQuery, Store, StoreError, StoreOp, StoreReply
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    ttl: TtlConfig,
+    setup: Setup,
     items: Arc<Mutex<Items>>,
 }
 
@@ -38,9 +44,18 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// An empty store with its own rules for how long items live.
-    pub fn with_ttl(ttl: TtlConfig) -> Self {
-        Self { ttl, items: Arc::default() }
+    /// Items live as long as `ttl` says, from the next put on.
+    #[must_use = "it gives back the store"]
+    pub fn with_ttl(mut self, ttl: TtlConfig) -> Self {
+        self.setup.ttl = ttl;
+        self
+    }
+
+    /// Items can be searched for as `index` says, from the next put on.
+    #[must_use = "it gives back the store"]
+    pub fn with_index(mut self, index: StoreIndex) -> Self {
+        self.setup.index = index;
+        self
     }
 
     /// Removes the items whose time has passed and says how many.
@@ -70,53 +85,18 @@ impl MemoryStore {
     }
 }
 
-/// How long the items of a store live.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use superstep::{MemoryStore, TtlConfig};
-///
-/// let a_day = Duration::from_secs(24 * 60 * 60);
-/// let store = MemoryStore::with_ttl(TtlConfig { default: Some(a_day), refresh_on_read: false });
-/// # drop(store);
-/// assert!(TtlConfig::default().refresh_on_read);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TtlConfig {
-    /// How long an item lives whose put does not say; `None`, the default, for until it is deleted.
-    pub default: Option<Duration>,
-    /// Whether a read restarts an item's time, unless the read says otherwise; true by default.
-    pub refresh_on_read: bool,
-}
-
-impl Default for TtlConfig {
-    fn default() -> Self {
-        Self { default: None, refresh_on_read: true }
-    }
-}
-
-impl TtlConfig {
-    fn resolve(self, ttl: Ttl) -> Option<Duration> {
-        match ttl {
-            Ttl::Default => self.default,
-            Ttl::Never => None,
-            Ttl::After(duration) => Some(duration),
-        }
-    }
-}
-
 #[async_trait]
 impl Store for MemoryStore {
     async fn batch(&self, ops: Vec<StoreOp>) -> Result<Vec<StoreReply>, StoreError> {
-        ops.iter().try_for_each(StoreOp::validate)?;
+        let ops = self.setup.ready(ops).await?;
         let now = Instant::now();
         let mut items = self.lock();
         items.sweep(now);
+        items.check(&ops)?;
         // Reads first, so that they see the state before the batch.
-        let replies = ops.iter().map(|op| items.read(op, now, self.ttl)).collect();
-        for op in ops {
-            items.write(op, now, self.ttl);
+        let mut replies: Vec<StoreReply> = ops.iter().map(|op| items.read(op, now)).collect();
+        for (op, reply) in ops.into_iter().zip(&mut replies) {
+            items.write(op, reply, now);
         }
         Ok(replies)
     }
@@ -126,83 +106,133 @@ impl Store for MemoryStore {
 struct Items {
     by_namespace: BTreeMap<Namespace, BTreeMap<String, Entry>>,
     deadlines: BTreeMap<(Instant, Place), (Namespace, String)>,
-    next_place: Place,
+    /// The version of the last put.
+    last_version: u64,
 }
 
-/// The rank of an item in the order of first puts, never given twice.
+/// The rank of an item in the order of first puts, never given twice: the version of its first put.
 type Place = u64;
 
 #[derive(Debug)]
 struct Entry {
     place: Place,
+    version: u64,
     value: Value,
+    words: BTreeSet<String>,
+    vectors: Vec<Vec<f32>>,
     created_at: SystemTime,
     updated_at: SystemTime,
     ttl: Option<Duration>,
     expires_at: Option<Instant>,
 }
 
+/// An entry and where it is.
+type Found<'a> = (&'a Namespace, &'a String, &'a Entry);
+
 impl Items {
-    fn read(&mut self, op: &StoreOp, now: Instant, ttl: TtlConfig) -> StoreReply {
+    /// Whether the conditions of all puts hold.
+    fn check(&self, ops: &[Ready]) -> Result<(), StoreError> {
+        ops.iter().try_for_each(|op| match op {
+            Ready::Put(put) => {
+                let found = self.entry(&put.namespace, &put.key).map(|entry| entry.version);
+                put.only_if.check(&put.namespace, &put.key, found)
+            }
+            _ => Ok(()),
+        })
+    }
+
+    fn read(&mut self, op: &Ready, now: Instant) -> StoreReply {
         match op {
-            StoreOp::Get { namespace, key, refresh_ttl } => {
+            Ready::Get { namespace, key, refresh } => {
                 // As in LangGraph, a namespace that was only read is listed too.
                 self.by_namespace.entry(namespace.clone()).or_default();
-                let item = self.get(namespace, key);
-                if refresh_ttl.unwrap_or(ttl.refresh_on_read) {
+                let item = self.entry(namespace, key).map(|entry| entry.to_item(namespace, key));
+                if *refresh {
                     self.refresh(&item, now);
                 }
                 StoreReply::Item(item)
             }
-            StoreOp::Search(query) => {
-                let found = self.search(query);
-                if query.refresh_ttl.unwrap_or(ttl.refresh_on_read) {
-                    self.refresh(&found, now);
+            Ready::Search(search) => {
+                let page = self.search(search);
+                if search.refresh {
+                    self.refresh(&page.items, now);
                 }
-                StoreReply::Items(found)
+                StoreReply::Page(page)
             }
-            StoreOp::ListNamespaces(query) => StoreReply::Namespaces(query.pick(self.by_namespace.keys())),
-            StoreOp::Put { .. } | StoreOp::Delete { .. } => StoreReply::Done,
+            Ready::ListNamespaces(query) => StoreReply::Namespaces(query.pick(self.by_namespace.keys())),
+            Ready::Put(_) | Ready::Delete { .. } => StoreReply::Done,
         }
     }
 
-    fn write(&mut self, op: StoreOp, now: Instant, config: TtlConfig) {
+    fn write(&mut self, op: Ready, reply: &mut StoreReply, now: Instant) {
         match op {
-            StoreOp::Put { namespace, key, value, ttl } => self.put(&namespace, &key, value, config.resolve(ttl), now),
-            StoreOp::Delete { namespace, key } => self.remove(&namespace, &key),
-            StoreOp::Get { .. } | StoreOp::Search(_) | StoreOp::ListNamespaces(_) => {}
+            Ready::Put(put) => *reply = StoreReply::Stored(self.put(*put, now)),
+            Ready::Delete { namespace, key } => self.remove(&namespace, &key),
+            Ready::Get { .. } | Ready::Search(_) | Ready::ListNamespaces(_) => {}
         }
     }
 
-    fn get(&self, namespace: &Namespace, key: &str) -> Option<Item> {
-        let entry = self.by_namespace.get(namespace)?.get(key)?;
-        Some(entry.to_item(namespace, key))
+    fn entry(&self, namespace: &Namespace, key: &str) -> Option<&Entry> {
+        self.by_namespace.get(namespace)?.get(key)
     }
 
-    fn search(&self, query: &SearchQuery) -> Vec<Item> {
-        // Namespaces under one prefix are neighbours in the map.
-        let under_prefix = self.by_namespace.range(&query.prefix..);
-        let mut found: Vec<_> = under_prefix
-            .take_while(|(namespace, _)| namespace.starts_with(&query.prefix))
-            .flat_map(|(namespace, entries)| entries.iter().map(move |(key, entry)| (namespace, key, entry)))
-            .filter(|(_, _, entry)| query.filter.accepts(&entry.value))
-            .collect();
+    fn search(&self, search: &ReadySearch) -> SearchPage {
+        let found = match &search.ranking {
+            None => self.in_order_of_puts(&search.query),
+            Some(ranking) => self.by_rank(&search.query, ranking),
+        };
+        let mut page = PageInWork::new(&search.query);
+        for (cursor, (namespace, key, entry)) in found {
+            match page.judge(&entry.value) {
+                Verdict::Pass => {}
+                Verdict::Take => page.take(cursor, entry.to_item(namespace, key)),
+                Verdict::Stop => break,
+            }
+        }
+        page.finish()
+    }
+
+    fn in_order_of_puts(&self, query: &SearchQuery) -> Vec<(Cursor, Found<'_>)> {
+        let is_behind = |(_, _, entry): &Found<'_>| query.after.is_none_or(|cursor| entry.place > cursor.place);
+        let mut found: Vec<_> = self.under(&query.prefix).filter(is_behind).collect();
         found.sort_unstable_by_key(|(_, _, entry)| entry.place);
-        let page = found.into_iter().skip(query.offset).take(query.limit);
-        page.map(|(namespace, key, entry)| entry.to_item(namespace, key)).collect()
+        found.into_iter().map(|found| (Cursor::new(found.2.place, None), found)).collect()
     }
 
-    fn put(&mut self, namespace: &Namespace, key: &str, value: Value, ttl: Option<Duration>, now: Instant) {
-        let written_at = SystemTime::now();
+    fn by_rank(&self, query: &SearchQuery, ranking: &Ranking) -> Vec<(Cursor, Found<'_>)> {
+        let mut scores = Scores::new(ranking);
+        let mut by_place = HashMap::new();
+        for found in self.under(&query.prefix) {
+            let (_, _, entry) = found;
+            let words = ranking.words.iter().flatten().filter(|word| entry.words.contains(*word)).count();
+            scores.add_words(entry.place, words);
+            entry.vectors.iter().for_each(|vector| scores.add_vector(entry.place, vector));
+            by_place.insert(entry.place, found);
+        }
+        scores.in_order(query.after).into_iter().map(|ranked| (ranked.cursor(), by_place[&ranked.place])).collect()
+    }
+
+    fn under(&self, prefix: &Namespace) -> impl Iterator<Item = Found<'_>> {
+        // Namespaces under one prefix are neighbours in the map.
+        let namespaces = self.by_namespace.range(prefix..);
+        namespaces
+            .take_while(move |(namespace, _)| namespace.starts_with(prefix))
+            .flat_map(|(namespace, entries)| entries.iter().map(move |(key, entry)| (namespace, key, entry)))
+    }
+
+    fn put(&mut self, put: ReadyPut, now: Instant) -> u64 {
+        let ReadyPut { namespace, key, value, ttl, words, vectors, only_if: _ } = put;
+        self.last_version += 1;
+        let version = self.last_version;
+        let updated_at = SystemTime::now();
         let entries = self.by_namespace.entry(namespace.clone()).or_default();
-        let entry = entries.entry(key.to_owned()).or_insert_with(|| {
-            self.next_place += 1;
-            Entry::new(self.next_place, written_at)
-        });
-        entry.value = value;
-        entry.updated_at = written_at;
-        entry.ttl = ttl;
-        self.schedule(namespace, key, now);
+        let before = entries.get(&key);
+        let (place, created_at) = before.map_or((version, updated_at), |entry| (entry.place, entry.created_at));
+        let expires_at = before.and_then(|entry| entry.expires_at);
+        let entry = Entry { place, version, value, words, vectors, created_at, updated_at, ttl, expires_at };
+        entries.insert(key.clone(), entry);
+        self.schedule(&namespace, &key, now);
+        version
     }
 
     fn remove(&mut self, namespace: &Namespace, key: &str) {
@@ -250,10 +280,6 @@ impl Items {
 }
 
 impl Entry {
-    fn new(place: Place, created_at: SystemTime) -> Self {
-        Self { place, value: Value::Null, created_at, updated_at: created_at, ttl: None, expires_at: None }
-    }
-
     fn deadline(&self) -> Option<(Instant, Place)> {
         self.expires_at.map(|at| (at, self.place))
     }
@@ -265,6 +291,8 @@ impl Entry {
             value: self.value.clone(),
             created_at: self.created_at,
             updated_at: self.updated_at,
+            version: self.version,
+            score: None,
         }
     }
 }

@@ -6,17 +6,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
+use super::{StoreError, limits};
 
 /// The label of a pattern that stands for any label.
-const WILDCARD: &str = "*";
+pub(super) const WILDCARD: &str = "*";
 
 /// Root labels that no put may use.
 const RESERVED_ROOTS: [&str; 2] = ["langgraph", "superstep"];
 
 /// A path of labels under which items are kept, such as `["users", "ada"]`.
 ///
-/// Labels are not empty and hold no `.` and no NUL; the store refuses others. Prefixes go by whole labels: `["a"]` is
+/// Labels are not empty, hold no `.` and no NUL, and are at most 1024 bytes together; the store refuses others. Prefixes go by whole labels: `["a"]` is
 /// a prefix of `["a", "b"]` and not of `["ab"]`.
 ///
 /// ```
@@ -83,7 +83,7 @@ impl Namespace {
                 return Err(StoreError::NulInLabel { label: label.clone() });
             }
         }
-        Ok(())
+        limits::namespace(self)
     }
 
     pub(crate) fn validate_for_put(&self, key: &str) -> Result<(), StoreError> {

@@ -2,12 +2,10 @@
 //!
 //! Each kind of op has one kind of reply; the pairing is in the docs of [`StoreReply`].
 
-use std::time::Duration;
-
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Item, Namespace, NamespaceQuery, SearchQuery, StoreError};
+use super::{Item, Namespace, NamespaceQuery, NewItem, SearchPage, SearchQuery, StoreError, limits};
 
 /// One operation of a [`Store::batch`](crate::Store::batch).
 ///
@@ -37,16 +35,7 @@ pub enum StoreOp {
         refresh_ttl: Option<bool>,
     },
     /// Write one item.
-    Put {
-        /// Its namespace.
-        namespace: Namespace,
-        /// Its key.
-        key: String,
-        /// The value as JSON.
-        value: Value,
-        /// How long it lives.
-        ttl: Ttl,
-    },
+    Put(NewItem),
     /// Delete one item.
     Delete {
         /// Its namespace.
@@ -68,7 +57,7 @@ impl StoreOp {
 
     /// Puts `value` under `key`, with the store's own time to live.
     pub fn put(namespace: impl Into<Namespace>, key: impl Into<String>, value: Value) -> Self {
-        Self::Put { namespace: namespace.into(), key: key.into(), value, ttl: Ttl::Default }
+        Self::Put(NewItem::new(namespace, key, value))
     }
 
     /// Deletes the item under `key`.
@@ -76,7 +65,7 @@ impl StoreOp {
         Self::Delete { namespace: namespace.into(), key: key.into() }
     }
 
-    /// Checks the namespaces and the filter of this op. Every store calls it before it runs a batch.
+    /// Checks the namespace, key, value and filter of this op. Every store calls it before it runs a batch.
     ///
     /// ```
     /// use superstep::StoreOp;
@@ -86,52 +75,26 @@ impl StoreOp {
     /// ```
     pub fn validate(&self) -> Result<(), StoreError> {
         match self {
-            Self::Get { namespace, .. } | Self::Delete { namespace, .. } => namespace.validate(),
-            Self::Put { namespace, key, .. } => namespace.validate_for_put(key),
+            Self::Get { namespace, key, .. } | Self::Delete { namespace, key } => {
+                namespace.validate()?;
+                limits::key(key)
+            }
+            Self::Put(item) => {
+                item.namespace.validate_for_put(&item.key)?;
+                limits::key(&item.key)?;
+                limits::value(&item.key, &item.value)
+            }
             Self::Search(query) => query.validate(),
             Self::ListNamespaces(query) => query.validate(),
         }
     }
 }
 
-/// A put of any serializable value.
-pub(super) fn encode_put(
-    namespace: Namespace,
-    key: String,
-    value: &impl Serialize,
-    ttl: Ttl,
-) -> Result<StoreOp, StoreError> {
+/// A new item of any serializable value.
+pub(super) fn encode_item(namespace: Namespace, key: String, value: &impl Serialize) -> Result<NewItem, StoreError> {
     match serde_json::to_value(value) {
-        Ok(value) => Ok(StoreOp::Put { namespace, key, value, ttl }),
+        Ok(value) => Ok(NewItem::new(namespace, key, value)),
         Err(source) => Err(StoreError::Encode { key, source }),
-    }
-}
-
-/// How long a put item lives.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use superstep::Ttl;
-///
-/// assert_eq!(Ttl::from(Duration::from_secs(60)), Ttl::After(Duration::from_secs(60)));
-/// assert_eq!(Ttl::default(), Ttl::Default);
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ttl {
-    /// As long as the store is set up for.
-    #[default]
-    Default,
-    /// Until it is deleted.
-    Never,
-    /// This long after the put, or after the last read that refreshes it.
-    After(Duration),
-}
-
-impl From<Duration> for Ttl {
-    fn from(duration: Duration) -> Self {
-        Self::After(duration)
     }
 }
 
@@ -158,10 +121,12 @@ impl From<Duration> for Ttl {
 pub enum StoreReply {
     /// To [`StoreOp::Get`].
     Item(Option<Item>),
-    /// To [`StoreOp::Put`] and [`StoreOp::Delete`].
+    /// To [`StoreOp::Put`]: the version of the item.
+    Stored(u64),
+    /// To [`StoreOp::Delete`].
     Done,
     /// To [`StoreOp::Search`].
-    Items(Vec<Item>),
+    Page(SearchPage),
     /// To [`StoreOp::ListNamespaces`].
     Namespaces(Vec<Namespace>),
 }
@@ -175,7 +140,15 @@ impl StoreReply {
         }
     }
 
-    /// The reply to a put or a delete.
+    /// The reply to a put: the version of the item.
+    pub fn into_version(self) -> Result<u64, StoreError> {
+        match self {
+            Self::Stored(version) => Ok(version),
+            other => Err(other.instead_of("Stored")),
+        }
+    }
+
+    /// The reply to a delete.
     pub fn into_done(self) -> Result<(), StoreError> {
         match self {
             Self::Done => Ok(()),
@@ -184,11 +157,16 @@ impl StoreReply {
     }
 
     /// The reply to a search.
-    pub fn into_items(self) -> Result<Vec<Item>, StoreError> {
+    pub fn into_page(self) -> Result<SearchPage, StoreError> {
         match self {
-            Self::Items(items) => Ok(items),
-            other => Err(other.instead_of("Items")),
+            Self::Page(page) => Ok(page),
+            other => Err(other.instead_of("Page")),
         }
+    }
+
+    /// The items in the reply to a search.
+    pub fn into_items(self) -> Result<Vec<Item>, StoreError> {
+        Ok(self.into_page()?.items)
     }
 
     /// The reply to a listing of namespaces.
@@ -202,8 +180,9 @@ impl StoreReply {
     fn instead_of(&self, wanted: &'static str) -> StoreError {
         let got = match self {
             Self::Item(_) => "Item",
+            Self::Stored(_) => "Stored",
             Self::Done => "Done",
-            Self::Items(_) => "Items",
+            Self::Page(_) => "Page",
             Self::Namespaces(_) => "Namespaces",
         };
         StoreError::UnexpectedReply { wanted, got }

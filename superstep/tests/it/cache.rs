@@ -1,5 +1,7 @@
 //! The cache through its public face: what is kept, for how long, and what clears it.
 
+mod flight;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;

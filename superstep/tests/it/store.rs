@@ -1,7 +1,17 @@
 //! The store through its public face: what is kept, found, listed, and for how long.
 
+#[cfg(feature = "conformance")]
+mod broken;
+mod conditions;
+#[cfg(feature = "conformance")]
+mod conformance;
+#[cfg(feature = "sqlite")]
+mod differential;
 mod filter;
+mod limits;
 mod listing;
+mod pages;
+mod ranked;
 mod search;
 mod ttl;
 
@@ -262,15 +272,16 @@ async fn replies_come_in_the_order_of_ops() -> Done {
         StoreOp::Search(SearchQuery::new(["a"])),
     ];
     let kinds: Vec<_> = store.batch(ops).await?.iter().map(kind).collect();
-    assert_eq!(kinds, ["namespaces", "done", "item", "done", "items"]);
+    assert_eq!(kinds, ["namespaces", "stored", "item", "done", "page"]);
     Ok(())
 }
 
 fn kind(reply: &StoreReply) -> &'static str {
     match reply {
         StoreReply::Item(_) => "item",
+        StoreReply::Stored(_) => "stored",
         StoreReply::Done => "done",
-        StoreReply::Items(_) => "items",
+        StoreReply::Page(_) => "page",
         StoreReply::Namespaces(_) => "namespaces",
         _ => "unknown",
     }
@@ -332,9 +343,9 @@ async fn a_reply_of_the_wrong_kind_is_an_error() {
     let done = Stuck(vec![StoreReply::Done]);
     let item = Stuck(vec![StoreReply::Item(None)]);
     assert_eq!(message(done.get(["n"], "k").await), says("Done", "Item"));
-    assert_eq!(message(item.put(["n"], "k", 1).await), says("Item", "Done"));
+    assert_eq!(message(item.put(["n"], "k", 1).await), says("Item", "Stored"));
     assert_eq!(message(item.delete(["n"], "k").await), says("Item", "Done"));
-    assert_eq!(message(item.search(SearchQuery::default()).await), says("Item", "Items"));
+    assert_eq!(message(item.search(SearchQuery::default()).await), says("Item", "Page"));
     assert_eq!(message(item.list_namespaces(NamespaceQuery::new()).await), says("Item", "Namespaces"));
 }
 
@@ -366,6 +377,7 @@ async fn a_reply_is_taken_as_what_it_is_only() -> Done {
         vec![
             StoreOp::get(["a", "b"], "k"),
             StoreOp::put(["c"], "k", json!(1)),
+            StoreOp::delete(["d"], "k"),
             StoreOp::Search(SearchQuery::new(["a"])),
             StoreOp::ListNamespaces(NamespaceQuery::new().prefix(["a"])),
         ]
@@ -374,16 +386,17 @@ async fn a_reply_is_taken_as_what_it_is_only() -> Done {
     let fits = |reply: &StoreReply| {
         [
             reply.clone().into_item().is_ok(),
+            reply.clone().into_version().is_ok(),
             reply.clone().into_done().is_ok(),
-            reply.clone().into_items().is_ok(),
+            reply.clone().into_page().is_ok(),
             reply.clone().into_namespaces().is_ok(),
         ]
     };
     for (ix, reply) in replies.iter().enumerate() {
-        let expected: Vec<bool> = (0..4).map(|kind| kind == ix).collect();
+        let expected: Vec<bool> = (0..5).map(|kind| kind == ix).collect();
         assert_eq!(fits(reply).to_vec(), expected, "{reply:?}");
     }
-    let namespaces = replies[3].clone().into_namespaces()?;
+    let namespaces = replies[4].clone().into_namespaces()?;
     assert_eq!(namespaces.iter().map(Namespace::labels).collect::<Vec<_>>(), [["a", "b"]]);
     assert!(ops().iter().all(|op| op.validate().is_ok()));
     assert!(StoreOp::put([""; 1], "k", json!(1)).validate().is_err());

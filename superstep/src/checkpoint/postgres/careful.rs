@@ -9,7 +9,7 @@ use super::write::Placed;
 use crate::checkpoint::rows::{Desk, NewRow, PendingRow, Shelf, id_from};
 use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::PostgresClient;
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 /// A thread's namespace that someone may write to.

@@ -6,7 +6,7 @@ use super::{PostgresSaver, is_kept};
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, NewRow, Outline};
 use crate::database::PostgresClient;
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 
 /// So many rows are in memory at once.
 const PAGE: usize = 200;

@@ -9,7 +9,7 @@ use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::rows::{Desk, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 /// So many rows are removed in one transaction, so that others who write need not wait long.

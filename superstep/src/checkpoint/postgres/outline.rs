@@ -5,7 +5,7 @@ use super::work::{Param, Work, bytes, params};
 use crate::checkpoint::rows::{Desk, Outline};
 use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl PostgresSaver {

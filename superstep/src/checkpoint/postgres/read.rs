@@ -6,7 +6,7 @@ use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl PostgresSaver {

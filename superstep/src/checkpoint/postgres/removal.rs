@@ -7,7 +7,7 @@ use super::read::pending;
 use super::work::{Param, Work, all, bytes, params};
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, PendingRow, Shelf, needed_without, outlines_without};
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Work<'_> {

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Error, IsolationLevel, Row};
 use super::PostgresSaver;
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, id_bytes};
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::database::{InDatabase, PostgresClient};
 use crate::id::CheckpointId;
 

@@ -6,7 +6,7 @@ use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
 use crate::checkpoint::rows::{NewRow, PendingRow};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
-use crate::database::sql::checkpoints_postgres as sql;
+use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 /// Where a checkpoint was saved.

@@ -9,7 +9,7 @@ use super::Reading;
 use super::read::stored;
 use crate::checkpoint::rows::{Desk, PendingRow, RawPending, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
-use crate::database::sql::checkpoints_sqlite as sql;
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
 /// So many rows are removed in one transaction, so that others who write need not wait long.

@@ -5,7 +5,7 @@ use rusqlite::{Params, Row, params};
 use super::Reading;
 use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, id_bytes, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
-use crate::database::sql::checkpoints_sqlite as sql;
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Reading<'_> {

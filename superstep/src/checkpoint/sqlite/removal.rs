@@ -8,7 +8,7 @@ use super::Reading;
 use super::housekeeping::{Made, Space};
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
-use crate::database::sql::checkpoints_sqlite as sql;
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Reading<'_> {

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Reading;
 use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
-use crate::database::sql::checkpoints_sqlite as sql;
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
 /// A thread's namespace that someone may write to.

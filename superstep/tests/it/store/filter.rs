@@ -1,7 +1,7 @@
 //! Filters: what each comparison accepts, and which filters are refused.
 
 use serde_json::{Value, json};
-use superstep::{Comparison, Filter};
+use superstep::{Clause, Comparison, FieldPath, Filter};
 
 use super::Done;
 
@@ -107,21 +107,103 @@ fn builders_and_json_make_the_same_filter() -> Done {
         "e": { "$gte": 1 }, "f": { "$lt": 1 }, "g": { "$lte": 1 },
     }))?;
     assert_eq!(built, parsed);
-    assert_eq!(built.conditions()[4].comparison, Comparison::Gte);
+    let Clause::Condition(condition) = &built.clauses()[4] else { panic!("it is a condition") };
+    assert_eq!(condition.comparison, Comparison::Gte);
     Ok(())
 }
 
 #[test]
-fn unknown_operators_are_refused() {
-    let ways_out = "use `$eq`, `$ne`, `$gt`, `$gte`, `$lt` or `$lte`";
-    check_refused(&json!({ "k": { "$in": [1] } }), &format!("unknown operator `$in` for key `k`; {ways_out}"));
-    let mixed = json!({ "k": { "$gt": 1, "name": 2 } });
-    check_refused(&mixed, &format!("unknown operator `name` for key `k`; {ways_out}"));
+fn joins_and_their_builders_make_the_same_filter() -> Done {
+    let (a, b, c) = (|| Filter::eq("a", 1), || Filter::eq("b", 1), || Filter::one_of("c", [1, 2]));
+    let eq = |key: &str| json!({ key: { "$eq": 1 } });
+    let either = Filter::parse(&json!({ "$or": [eq("a"), { "c": { "$in": [1, 2] } }] }))?;
+    assert_eq!(either, a().or(c()));
+    assert_eq!(either, Filter::any([a(), c()]));
+    assert_eq!(Filter::parse(&json!({ "$and": [eq("a"), eq("b")] }))?, a().and(b()));
+    assert_eq!(Filter::parse(&json!({ "$not": eq("a") }))?, a().negated());
+    Ok(())
 }
 
 #[test]
-fn operators_below_the_top_level_are_refused() {
-    let message = "operator `$gt` is nested inside the value of key `k`; operators apply to top-level keys only";
+fn joins_nest_and_hold_together_with_keys() {
+    let filter = json!({
+        "kind": "note",
+        "$or": [{ "stars": { "$gt": 3 } }, { "$and": [{ "pinned": true }, { "$not": { "done": true } }] }],
+    });
+    let accepted = [json!({ "kind": "note", "stars": 4 }), json!({ "kind": "note", "pinned": true })];
+    let rejected = [
+        json!({ "kind": "task", "stars": 4 }),
+        json!({ "kind": "note", "stars": 3 }),
+        json!({ "kind": "note", "pinned": true, "done": true }),
+    ];
+    check(&filter, &accepted, &rejected);
+}
+
+#[test]
+fn nothing_joined_by_or_accepts_nothing_and_by_and_everything() {
+    check(&json!({ "$or": [] }), &[], &[json!({}), json!(1)]);
+    check(&json!({ "$and": [] }), &[json!({}), json!(1)], &[]);
+    check(&json!({ "$not": {} }), &[], &[json!({})]);
+}
+
+#[test]
+fn in_compares_with_each_element() {
+    let filter = json!({ "k": { "$in": [1, "a", null, [2]] } });
+    let accepted = [json!({ "k": 1.0 }), json!({ "k": "a" }), json!({}), json!({ "k": [2] })];
+    check(&filter, &accepted, &[json!({ "k": 2 }), json!({ "k": [1] }), json!({ "k": "b" })]);
+    check(&json!({ "k": { "$in": [] } }), &[], &[json!({}), json!({ "k": [] })]);
+}
+
+#[test]
+fn a_path_leads_into_objects_and_lists() {
+    let accepted = [json!({ "user": { "tags": ["x", { "n": 5 }] } })];
+    let rejected = [json!({ "user": { "tags": [{ "n": 5 }] } }), json!({ "user": 5 }), json!({ "user.tags.1.n": 5 })];
+    check(&json!({ "user.tags.1.n": { "$gte": 5 } }), &accepted, &rejected);
+    check(&json!({ "a.01": 1 }), &[json!({ "a": { "01": 1 } })], &[json!({ "a": [0, 1] })]);
+}
+
+#[test]
+fn a_key_that_holds_a_dot_or_a_dollar_is_escaped_or_listed() {
+    let value = json!({ "v1.0": { "$ok": true }, r"back\slash": 1, "": 2 });
+    check(&json!({ r"v1\.0.$ok": true }), std::slice::from_ref(&value), &[json!({ "v1": { "0": { "$ok": true } } })]);
+    check(&json!({ r"\$and": 1 }), &[json!({ "$and": 1 })], &[json!({})]);
+    check(&json!({ r"back\\slash": 1, "": 2 }), std::slice::from_ref(&value), &[]);
+    assert!(Filter::eq(["v1.0", "$ok"], true).accepts(&value));
+    assert!(Filter::eq(vec![r"back\slash".to_owned()], 1).accepts(&value));
+}
+
+#[test]
+fn a_path_as_text_gives_the_same_path_again() {
+    for keys in [vec!["a.b", r"c\", ""], vec![""], vec!["*", "0"], vec![r"\.", "ü"]] {
+        let path = FieldPath::from(keys.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(FieldPath::from(path.to_string()), path, "{path}");
+        assert_eq!(path.keys(), keys);
+    }
+}
+
+#[test]
+fn unknown_operators_are_refused() {
+    let ways_out = "use `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` or `$in`";
+    check_refused(&json!({ "k": { "$nin": [1] } }), &format!("unknown operator `$nin` for key `k`; {ways_out}"));
+    let mixed = json!({ "k": { "$gt": 1, "name": 2 } });
+    check_refused(&mixed, &format!("unknown operator `name` for key `k`; {ways_out}"));
+    let message = r"unknown operator `$nor`; join filters with `$and`, `$or` or `$not`, or write `\$nor` for a key";
+    check_refused(&json!({ "$nor": [] }), message);
+    check_refused(&json!({ "$or": [{ "$not": { "$nor": [] } }] }), message);
+}
+
+#[test]
+fn joins_and_in_need_lists() {
+    check_refused(&json!({ "$or": { "k": 1 } }), r#"operator `$or` needs a list of filters, not `{"k":1}`"#);
+    check_refused(&json!({ "$and": 1 }), "operator `$and` needs a list of filters, not `1`");
+    check_refused(&json!({ "k": { "$in": 1 } }), "operator `$in` for key `k` needs a list of values, not `1`");
+    let inside = json!({ "$not": { "$or": [{ "k": { "$gt": null } }] } });
+    check_refused(&inside, "operator `$gt` for key `k` needs a number or a string, not `null`");
+}
+
+#[test]
+fn operators_inside_a_value_are_refused() {
+    let message = "operator `$gt` is nested inside the value of key `k`; name the part by its path, as in `k.part`";
     check_refused(&json!({ "k": { "a": { "$gt": 1 } } }), message);
     check_refused(&json!({ "k": [{ "a": [{ "$gt": 1 }] }] }), message);
     check_refused(&json!({ "k": { "$eq": { "$gt": 1 } } }), message);

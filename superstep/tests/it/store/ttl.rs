@@ -10,7 +10,7 @@ use super::{Done, MINUTE, find, holds, list, store_of};
 const ALMOST_A_MINUTE: Duration = Duration::from_millis(59_999);
 
 fn expiring(default: Option<Duration>, refresh_on_read: bool) -> MemoryStore {
-    MemoryStore::with_ttl(TtlConfig { default, refresh_on_read })
+    MemoryStore::new().with_ttl(TtlConfig { default, refresh_on_read })
 }
 
 #[tokio::test(start_paused = true)]

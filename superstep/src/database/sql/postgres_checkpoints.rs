@@ -5,6 +5,8 @@
 //! only rows that it locks or changes are looked at again. So a statement that adds locks every row that it relies on,
 //! and one that takes away comes after another one that took the lock.
 
+use crate::database::Component;
+
 macro_rules! digest {
     ($name:literal) => {
         concat!("sha256(convert_to(", $name, ", 'UTF8'))")
@@ -57,7 +59,9 @@ macro_rules! checkpoint {
 
 /// The tables, version by version. Names may be longer than an index takes, so their digests are indexed; the names
 /// of threads are also in order.
-pub(crate) const SCRIPTS: &[&str] = &["
+pub(crate) const COMPONENT: Component = Component { name: "checkpoints", scripts: SCRIPTS };
+
+const SCRIPTS: &[&str] = &["
     CREATE TABLE IF NOT EXISTS {schema}.superstep_threads (
         key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         epoch BIGINT GENERATED ALWAYS AS IDENTITY,

@@ -1,7 +1,11 @@
 //! SQLite: checkpoints.
 
+use crate::database::Component;
+
 /// The tables, version by version.
-pub(crate) const SCRIPTS: &[&str] = &["
+pub(crate) const COMPONENT: Component = Component { name: "checkpoints", scripts: SCRIPTS };
+
+const SCRIPTS: &[&str] = &["
     CREATE TABLE superstep_epochs (last INTEGER NOT NULL);
     INSERT INTO superstep_epochs (last) VALUES (0);
     CREATE TABLE superstep_threads (

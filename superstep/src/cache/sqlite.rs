@@ -1,0 +1,108 @@
+//! A cache in a SQLite database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Params, params};
+
+use super::{Cache, CacheError, CacheKey, namespace_bytes};
+use crate::clock::{Clock, lifetime};
+use crate::database::sql::sqlite_cache as sql;
+use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
+
+/// A [`Cache`] in a SQLite database, which outlives the process and can be shared by several.
+///
+/// What it was told last may be forgotten if the machine loses power; it is a cache.
+///
+/// ```
+/// use bytes::Bytes;
+/// use superstep::{Cache, CacheKey, SqliteCache, SqliteDatabase};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = SqliteCache::new(&SqliteDatabase::memory()?);
+/// let key = CacheKey::new(["plan"], "1");
+/// cache.set(vec![(key.clone(), Bytes::from("tea"), None)]).await?;
+/// assert_eq!(cache.get(&[key]).await?, [Some(Bytes::from("tea"))]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SqliteCache {
+    database: SqliteDatabase,
+    clock: Clock,
+}
+
+impl SqliteCache {
+    /// The cache in this database.
+    pub fn new(database: &SqliteDatabase) -> Self {
+        Self { database: database.clone(), clock: Clock::system() }
+    }
+
+    /// The cache in this file, which is created if there is none.
+    ///
+    /// ```no_run
+    /// let cache = superstep::SqliteCache::open("agents.db")?;
+    /// # Ok::<(), superstep::DatabaseError>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        Ok(Self::new(&SqliteDatabase::open(path)?))
+    }
+
+    /// Entries expire by this clock.
+    #[must_use = "it gives back the cache"]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+#[async_trait]
+impl Cache for SqliteCache {
+    async fn get(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>, CacheError> {
+        let (keys, now) = (keys.to_vec(), self.clock.microseconds());
+        self.database.read(move |connection| keys.iter().map(|key| get(connection, key, now)).collect()).await
+    }
+
+    async fn set(&self, entries: Vec<(CacheKey, Bytes, Option<Duration>)>) -> Result<(), CacheError> {
+        let now = self.clock.microseconds();
+        let set = move |connection: &Connection| {
+            execute(connection, sql::FORGET_EXPIRED, [now])?;
+            entries.iter().try_for_each(|(key, value, ttl)| {
+                let expires_at = lifetime(*ttl, now).map(|ttl| now + ttl);
+                let namespace = namespace_bytes(&key.namespace);
+                execute(connection, sql::SET, params![namespace, key.key.as_bytes(), &value[..], expires_at])
+            })
+        };
+        self.database.write(Synced::No, set).await
+    }
+
+    async fn clear(&self, namespaces: Option<&[Vec<String>]>) -> Result<(), CacheError> {
+        let namespaces: Option<Vec<_>> = namespaces.map(|list| list.iter().map(|n| namespace_bytes(n)).collect());
+        let clear = move |connection: &Connection| match namespaces {
+            None => execute(connection, sql::CLEAR_ALL, []),
+            Some(list) => list.into_iter().try_for_each(|namespace| execute(connection, sql::CLEAR, [namespace])),
+        };
+        self.database.write(Synced::No, clear).await
+    }
+
+    fn identity(&self) -> usize {
+        self.database.address()
+    }
+}
+
+fn get(connection: &Connection, key: &CacheKey, now: i64) -> Result<Option<Bytes>, CacheError> {
+    let namespace = namespace_bytes(&key.namespace);
+    let run = || {
+        let mut statement = connection.prepare_cached(sql::GET)?;
+        statement.query_row(params![now, namespace, key.key.as_bytes()], |row| row.get::<_, Vec<u8>>(0)).optional()
+    };
+    Ok(run().in_database(connection)?.map(Bytes::from))
+}
+
+fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<(), CacheError> {
+    let run = || connection.prepare_cached(sql)?.execute(params).map(drop);
+    Ok(run().in_database(connection)?)
+}

@@ -1,0 +1,103 @@
+//! Items and namespaces as databases keep them.
+
+use serde_json::Value;
+
+use super::namespace::WILDCARD;
+use super::page::{PageInWork, Verdict};
+use super::{Cursor, Item, Namespace, StoreError};
+use crate::clock::time_of;
+
+/// An item as it is in a table.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) place: u64,
+    pub(super) namespace: Vec<u8>,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) version: u64,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+    /// Whether it has a time to live, which a read may restart.
+    pub(super) expires: bool,
+}
+
+impl Row {
+    pub(super) fn value(&self) -> Result<Value, StoreError> {
+        serde_json::from_str(&self.value).map_err(StoreError::backend)
+    }
+
+    pub(super) fn into_item(self, value: Value) -> Result<Item, StoreError> {
+        let namespace = namespace_of(&self.namespace)?;
+        let mut item = Item::new(namespace, self.key, value, time_of(self.created_at));
+        item.updated_at = time_of(self.updated_at);
+        item.version = self.version;
+        Ok(item)
+    }
+}
+
+/// Offers an item to a page; whether the page wants more. Those that it takes are noted if they can expire.
+pub(super) fn offer(
+    page: &mut PageInWork<'_>,
+    row: Row,
+    cursor: Cursor,
+    expiring: &mut Vec<u64>,
+) -> Result<bool, StoreError> {
+    let value = row.value()?;
+    match page.judge(&value) {
+        Verdict::Pass => {}
+        Verdict::Take => {
+            expiring.extend(row.expires.then_some(row.place));
+            page.take(cursor, row.into_item(value)?);
+        }
+        Verdict::Stop => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The bytes of a namespace: each label, then a zero byte. They sort as namespaces do, and those of a namespace start
+/// with those of the namespaces above it.
+pub(super) fn bytes_of(namespace: &Namespace) -> Vec<u8> {
+    namespace.labels().iter().flat_map(|label| label.bytes().chain([0])).collect()
+}
+
+/// The namespace of such bytes.
+pub(super) fn namespace_of(bytes: &[u8]) -> Result<Namespace, StoreError> {
+    let label = |label: &[u8]| std::str::from_utf8(label.strip_suffix(&[0]).unwrap_or(label)).map(str::to_owned);
+    let labels: Result<Vec<String>, _> = bytes.split_inclusive(|byte| *byte == 0).map(label).collect();
+    Ok(labels.map_err(StoreError::backend)?.into())
+}
+
+/// The bytes of a namespace and of all above it but the one above all.
+pub(super) fn scopes_of(namespace: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = namespace.iter().enumerate().filter(|(_, byte)| **byte == 0);
+    ends.map(|(end, _)| &namespace[..=end])
+}
+
+/// Where the namespaces at `prefix` and below begin, and what is the first behind them, if anything is.
+pub(super) fn range_of(prefix: &Namespace) -> (Vec<u8>, Option<Vec<u8>>) {
+    let start = bytes_of(prefix);
+    let mut end = start.clone();
+    // Bytes of a namespace end with a zero, and no label starts with one.
+    let behind = end.last_mut().map(|last| *last = 1);
+    (start, behind.map(|()| end))
+}
+
+/// The range of all namespaces that start like a pattern.
+pub(super) fn range_of_pattern(pattern: &Namespace) -> (Vec<u8>, Option<Vec<u8>>) {
+    let literal: Vec<String> = pattern.labels().iter().take_while(|label| *label != WILDCARD).cloned().collect();
+    range_of(&literal.into())
+}
+
+/// A vector as bytes, the least significant first.
+#[cfg(feature = "sqlite")]
+pub(super) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// The vector of such bytes, into `vector`.
+#[cfg(feature = "sqlite")]
+pub(super) fn read_vector(bytes: &[u8], vector: &mut Vec<f32>) {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    vector.clear();
+    vector.extend(numbers.iter().map(|number| f32::from_le_bytes(*number)));
+}
