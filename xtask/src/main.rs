@@ -31,7 +31,8 @@ commands:
                            compare the traces of every DIR/NAME.json with DIR/NAME.trace.json
                            (default: conformance/scenarios and conformance/random)
       --jobs N             scenarios at a time (default 4)
-      --checkpointer NAME  passed on to the runner
+      --checkpointer memory|sqlite|postgres
+                           where checkpoints are kept (default memory)
   bench [--rounds N] [CASE...]
                            superstep beside the floor, with the targets
   compare [--rounds N] [CASE...]

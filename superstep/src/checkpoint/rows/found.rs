@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from};
+use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from, task_from};
 use crate::checkpoint::{CheckpointError, SavedCheckpoint, Shape};
-use crate::id::{CheckpointId, TaskId};
+use crate::id::CheckpointId;
 
 /// Rows as they came.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Raw {
 impl RawPending {
     pub(crate) fn row(self, desk: Desk<'_>) -> Result<PendingRow, CheckpointError> {
         let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
-        let task = TaskId::from_u128(id(&self.task)?.as_u128());
+        let task = task_from(&self.task).map_err(|why| desk.fail("?", "pending writes", why))?;
         let consumed = self.consumed.as_deref().map(id).transpose()?;
         Ok(PendingRow { checkpoint: id(&self.checkpoint)?, task, consumed, body: self.body })
     }
