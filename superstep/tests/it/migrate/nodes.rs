@@ -5,7 +5,7 @@ use superstep::{
     StateGraph, Then,
 };
 
-use crate::support::{Notes, NotesUpdate, says};
+use crate::support::{Count, Notes, NotesUpdate, says};
 
 fn input() -> NotesUpdate {
     Notes::update().topic("t")
@@ -116,42 +116,51 @@ async fn work_for_a_removed_node_is_dropped_if_the_graph_says_so() {
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a"]);
 }
 
-/// Sends two parts to a node of this name; the second part asks.
-fn sending(name: &'static str) -> StateGraph<Notes> {
-    let work = async |Sent(part): Sent<i64>, cx: Context| {
-        if part == 2 {
-            let answer: String = cx.interrupt("sure?")?;
-            return Ok::<_, Interrupted>(Notes::update().log([answer]));
+/// Sends two parts to a node of this name; the second part asks. The first one is counted.
+fn sending(name: &'static str, firsts: &Count) -> StateGraph<Notes> {
+    let firsts = firsts.clone();
+    let work = move |Sent(part): Sent<i64>, cx: Context| {
+        if part == 1 {
+            firsts.up();
         }
-        Ok(Notes::update().total(part).log([format!("part {part}")]))
+        work_on(part, cx)
     };
     let graph = StateGraph::new().add_node("a", says("a")).add_node(name, work).add_node("z", says("z"));
     let sends = move |_: &Notes| (1..=2).map(|part| Send::new(name, part)).collect::<Vec<_>>();
     graph.add_edge(START, "a").add_conditional_edges("a", sends).add_edge(name, "z")
 }
 
+async fn work_on(part: i64, cx: Context) -> Result<NotesUpdate, Interrupted> {
+    if part == 2 {
+        let answer: String = cx.interrupt("sure?")?;
+        return Ok(Notes::update().log([answer]));
+    }
+    Ok(Notes::update().total(part).log([format!("part {part}")]))
+}
+
 #[tokio::test]
 async fn sends_follow_a_renamed_node_and_what_finished_stays() {
-    let saver = MemorySaver::new();
-    saved(sending("work"), &saver).invoke(input()).thread("t").await.unwrap();
-    let error = saved(sending("job"), &saver).invoke(GoOn).thread("t").await.unwrap_err();
+    let (saver, firsts) = (MemorySaver::new(), Count::default());
+    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    let error = saved(sending("job", &firsts), &saver).invoke(GoOn).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("waits for node `work`"), "{error}");
-    let app = saved(sending("job").renamed_node("work", "job"), &saver);
+    let app = saved(sending("job", &firsts).renamed_node("work", "job"), &saver);
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     assert_eq!((out.state.log.join(", "), out.state.total), ("a, part 1, yes, z".to_owned(), 1));
+    assert_eq!(firsts.get(), 1, "the first part had finished under the old name");
 }
 
 #[tokio::test]
 async fn sends_to_a_removed_node_go_to_another_or_nowhere() {
-    let saver = MemorySaver::new();
-    saved(sending("work"), &saver).invoke(input()).thread("t").await.unwrap();
-    let app = saved(sending("job").removed_node("work", Then::go_to("job")), &saver);
+    let (saver, firsts) = (MemorySaver::new(), Count::default());
+    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    let app = saved(sending("job", &firsts).removed_node("work", Then::go_to("job")), &saver);
     app.thread("t").copy_to("copy").await.unwrap();
     let asked = app.thread("t").state().await.unwrap();
     assert_eq!((asked.next.len(), asked.interrupts.len(), asked.state.total), (2, 0, 0), "both parts begin anew");
     let out = app.invoke(GoOn).thread("t").await.unwrap();
-    assert_eq!((out.interrupts.len(), out.state.total), (1, 1));
-    let app = saved(sending("job").removed_node("work", Then::forget()), &saver);
+    assert_eq!((out.interrupts.len(), out.state.total, firsts.get()), (1, 1, 2));
+    let app = saved(sending("job", &firsts).removed_node("work", Then::forget()), &saver);
     assert_eq!(app.invoke(GoOn).thread("copy").await.unwrap().state.log, ["a"]);
 }
 
@@ -215,9 +224,14 @@ async fn a_finished_task_that_leads_to_a_node_that_is_gone_is_reported_too() {
 
 #[tokio::test]
 async fn a_renamed_subgraph_goes_on_where_it_waits() {
-    let saver = MemorySaver::new();
+    let (saver, calls) = (MemorySaver::new(), Count::default());
     let graph = |name: &str| {
-        let child = StateGraph::<Notes>::new().add_node("x", says("x")).add_node("ask", ask).add_sequence(["x", "ask"]);
+        let calls = calls.clone();
+        let counted = move |_: Notes| {
+            calls.up();
+            std::future::ready(Notes::update().log(["x"]))
+        };
+        let child = StateGraph::<Notes>::new().add_node("x", counted).add_node("ask", ask).add_sequence(["x", "ask"]);
         let child = child.output(["total", "topic"]).compile().unwrap();
         StateGraph::new().add_node("a", says("a")).add_node(name, child).add_sequence(["a", name])
     };
@@ -229,6 +243,7 @@ async fn a_renamed_subgraph_goes_on_where_it_waits() {
     app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     let history = app.thread("t").history().await.unwrap();
     assert!(history[0].next.is_empty());
+    assert_eq!(calls.get(), 1, "the child went on where it waited");
 }
 
 #[tokio::test]
