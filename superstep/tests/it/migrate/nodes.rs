@@ -123,14 +123,14 @@ fn sending(name: &'static str, firsts: &Count) -> StateGraph<Notes> {
         if part == 1 {
             firsts.up();
         }
-        work_on(part, cx)
+        std::future::ready(work_on(part, &cx))
     };
     let graph = StateGraph::new().add_node("a", says("a")).add_node(name, work).add_node("z", says("z"));
     let sends = move |_: &Notes| (1..=2).map(|part| Send::new(name, part)).collect::<Vec<_>>();
     graph.add_edge(START, "a").add_conditional_edges("a", sends).add_edge(name, "z")
 }
 
-async fn work_on(part: i64, cx: Context) -> Result<NotesUpdate, Interrupted> {
+fn work_on(part: i64, cx: &Context) -> Result<NotesUpdate, Interrupted> {
     if part == 2 {
         let answer: String = cx.interrupt("sure?")?;
         return Ok(Notes::update().log([answer]));
@@ -164,25 +164,26 @@ async fn sends_to_a_removed_node_go_to_another_or_nowhere() {
     assert_eq!(app.invoke(GoOn).thread("copy").await.unwrap().state.log, ["a"]);
 }
 
-/// `left` runs at once, `right` asks; both meet in `both`.
-fn joining(left: &str, right: &str, both: &str) -> StateGraph<Notes> {
+/// `left` runs at once; `right` asks in the same step, or in the one after it. Both meet in `both`.
+fn joining([left, right, both]: [&str; 3], same_step: bool) -> StateGraph<Notes> {
     let graph = StateGraph::new().add_node(left, says("left")).add_node(right, ask).add_node("later", says("later"));
-    let graph = graph.add_node(both, says("both")).add_edge(START, left).add_edge(START, right);
+    let graph = graph.add_node(both, says("both")).add_node("first", async |_: Notes| ()).add_edge(START, left);
+    let graph = graph.add_edge(START, if same_step { right } else { "first" }).add_edge("first", right);
     graph.add_edge(right, "later").add_edge([left, "later"], both)
 }
 
 #[tokio::test]
 async fn a_join_waits_on_for_members_and_targets_under_their_new_names() {
-    for (left, right, both) in [("l", "right", "both"), ("left", "r", "both"), ("left", "right", "b"), ("l", "r", "b")]
-    {
-        let saver = MemorySaver::new();
-        saved(joining("left", "right", "both"), &saver).invoke(input()).thread("t").await.unwrap();
-        let mut graph = joining(left, right, both);
-        for (old, new) in [("left", left), ("right", right), ("both", both)] {
-            graph = if old == new { graph } else { graph.renamed_node(old, new) };
+    const OLD: [&str; 3] = ["left", "right", "both"];
+    for new in [["l", "right", "both"], ["left", "r", "both"], ["left", "right", "b"], ["l", "r", "b"]] {
+        for same_step in [true, false] {
+            let saver = MemorySaver::new();
+            saved(joining(OLD, same_step), &saver).invoke(input()).thread("t").await.unwrap();
+            let renamed = OLD.into_iter().zip(new).filter(|(old, new)| old != new);
+            let graph = renamed.fold(joining(new, same_step), |graph, (old, new)| graph.renamed_node(old, new));
+            let out = saved(graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
+            assert_eq!(out.state.log, ["left", "yes", "later", "both"], "{new:?}, in the same step: {same_step}");
         }
-        let out = saved(graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
-        assert_eq!(out.state.log, ["left", "yes", "later", "both"], "{left}, {right}, {both}");
     }
 }
 
