@@ -33,11 +33,13 @@ pub(crate) struct Pitch {
     pub(crate) every: i64,
     /// So many pieces of a field's tail are gathered into one.
     pub(crate) many: usize,
+    /// The same if they are long: to look one up costs less than to keep it twice.
+    pub(crate) many_long: usize,
 }
 
 impl Default for Pitch {
     fn default() -> Self {
-        Self { every: 64, many: 64 }
+        Self { every: 64, many: 64, many_long: 64 }
     }
 }
 
@@ -47,8 +49,13 @@ pub(crate) fn id_bytes(id: CheckpointId) -> IdBytes {
 
 /// The id that a database gave back, if it is one.
 pub(crate) fn id_from(bytes: &[u8]) -> Result<CheckpointId, String> {
+    number_from(bytes).map(CheckpointId::from_u128)
+}
+
+/// The number of an id that a database gave back.
+pub(crate) fn number_from(bytes: &[u8]) -> Result<u128, String> {
     let bytes: IdBytes = bytes.try_into().map_err(|_| format!("an id has {} bytes, not 16", bytes.len()))?;
-    Ok(CheckpointId::from_u128(u128::from_be_bytes(bytes)))
+    Ok(u128::from_be_bytes(bytes))
 }
 
 /// A moment in microseconds, as databases keep it.

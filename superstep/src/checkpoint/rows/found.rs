@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from};
+use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from, number_from};
 use crate::checkpoint::{CheckpointError, SavedCheckpoint, Shape};
 use crate::id::{CheckpointId, TaskId};
 
@@ -56,8 +56,10 @@ impl Raw {
 
 impl RawPending {
     pub(crate) fn row(self, desk: Desk<'_>) -> Result<PendingRow, CheckpointError> {
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
-        let task = TaskId::from_u128(id(&self.task)?.as_u128());
+        let damaged = |why| desk.fail("?", "pending writes", why);
+        let id = |bytes: &[u8]| id_from(bytes).map_err(damaged);
+        // Unlike that of a checkpoint, the id of a task may be 0.
+        let task = TaskId::from_u128(number_from(&self.task).map_err(damaged)?);
         let consumed = self.consumed.as_deref().map(id).transpose()?;
         Ok(PendingRow { checkpoint: id(&self.checkpoint)?, task, consumed, body: self.body })
     }
