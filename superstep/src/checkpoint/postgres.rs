@@ -59,6 +59,9 @@ pub struct PostgresSaver {
     pitch: Pitch,
 }
 
+/// A row takes more space here than elsewhere, so long values are kept twice only if a thread has very many.
+const PITCH: Pitch = Pitch { every: 64, many: 64, many_long: 1024 };
+
 /// Does it once more if the connection was lost: what is done twice has the same outcome.
 macro_rules! again_if_lost {
     ($attempt:expr) => {
@@ -78,7 +81,7 @@ impl PostgresSaver {
             ttl: None,
             shapes: Arc::default(),
             inputs: Inputs::default(),
-            pitch: Pitch::default(),
+            pitch: PITCH,
         }
     }
 
@@ -102,7 +105,7 @@ impl PostgresSaver {
     #[doc(hidden)]
     #[must_use]
     pub fn outlines(self, every: i64, many: usize) -> Self {
-        Self { pitch: Pitch { every, many }, ..self }
+        Self { pitch: Pitch { every, many, many_long: many }, ..self }
     }
 
     /// The database, for stores and caches in the same schema, and to close it.

@@ -33,11 +33,13 @@ pub(crate) struct Pitch {
     pub(crate) every: i64,
     /// So many pieces of a field's tail are gathered into one.
     pub(crate) many: usize,
+    /// The same if they are long: to look one up costs less than to keep it twice.
+    pub(crate) many_long: usize,
 }
 
 impl Default for Pitch {
     fn default() -> Self {
-        Self { every: 64, many: 64 }
+        Self { every: 64, many: 64, many_long: 64 }
     }
 }
 

@@ -108,7 +108,7 @@ impl SqliteSaver {
     #[doc(hidden)]
     #[must_use]
     pub fn outlines(self, every: i64, many: usize) -> Self {
-        Self { pitch: Pitch { every, many }, ..self }
+        Self { pitch: Pitch { every, many, many_long: many }, ..self }
     }
 
     /// The database, for stores and caches in the same file, and to close it.

@@ -30,6 +30,7 @@ mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
 mod postgres_saver;
 mod questions;
 mod recovery;

@@ -1,29 +1,204 @@
 //! Checkpoints in PostgreSQL, on the server that `SUPERSTEP_TEST_POSTGRES` names. Each test has a schema of its own.
 
+mod damage;
+mod lost;
+mod races;
+mod round_trips;
+#[cfg(feature = "conformance")]
+mod suite;
+mod wire;
+
 use std::env;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use superstep::{PostgresBuilder, PostgresDatabase, PostgresSaver};
-
-fn address() -> String {
-    env::var("SUPERSTEP_TEST_POSTGRES").expect("this test needs PostgreSQL: run it with `cargo xtask test`")
-}
+use superstep::{
+    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, CompiledStateGraph,
+    EchoAgent, Epoch, Lease, ListQuery, MemorySaver, Message, PostgresBuilder, PostgresDatabase, PostgresSaver, START,
+    StateGraph, TaskId, TaskRecord,
+};
+use tokio_postgres::types::FromSqlOwned;
 
 /// A schema that nobody else uses.
-fn fresh() -> PostgresBuilder {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    PostgresDatabase::builder(address()).schema(format!("saver_{}_{number}", process::id()))
+struct Place {
+    address: String,
+    schema: String,
 }
 
-async fn saver() -> PostgresSaver {
-    PostgresSaver::new(&fresh().connect().await.unwrap())
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let address = env::var("SUPERSTEP_TEST_POSTGRES");
+        Self {
+            address: address.expect("this test needs PostgreSQL: run it with `cargo xtask test`"),
+            schema: format!("saver_{}_{number}", process::id()),
+        }
+    }
+
+    fn builder(&self) -> PostgresBuilder {
+        // The name tells an administrator whose connections these are.
+        let address = format!("{}?application_name={}", self.address, self.schema);
+        PostgresDatabase::builder(address).schema(self.schema.clone())
+    }
+
+    async fn saver(&self) -> PostgresSaver {
+        PostgresSaver::new(&self.builder().connect().await.unwrap())
+    }
+
+    /// A connection past superstep.
+    async fn admin(&self) -> Admin {
+        let (client, connection) = tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(&format!("SET search_path TO {}", self.schema)).await.unwrap();
+        Admin { client, schema: self.schema.clone() }
+    }
 }
 
-#[cfg(feature = "conformance")]
-#[tokio::test(flavor = "multi_thread")]
-async fn it_passes_the_suite() {
-    superstep::conformance::checkpointer::run(saver).await.assert();
-    superstep::conformance::checkpointer::expiry(|ttl| async move { saver().await.ttl(ttl) }).await.assert();
+/// Someone who looks at the tables, holds their rows, or changes them.
+struct Admin {
+    client: tokio_postgres::Client,
+    schema: String,
+}
+
+impl Admin {
+    async fn run(&self, sql: &str) {
+        self.client.batch_execute(sql).await.unwrap();
+    }
+
+    async fn ask<T: FromSqlOwned>(&self, sql: &str) -> T {
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    /// Waits until so many statements of the savers of this place wait for locks.
+    async fn waits(&self, statements: i64) {
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}' AND wait_event_type = 'Lock'",
+            self.schema
+        );
+        while self.ask::<i64>(&sql).await != statements {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The rows of all tables that belong to threads.
+    async fn rows(&self) -> i64 {
+        let tables = ["threads", "spaces", "checkpoints", "pending"];
+        let counts = tables.map(|table| format!("(SELECT count(*) FROM superstep_{table})"));
+        self.ask(&format!("SELECT {}", counts.join(" + "))).await
+    }
+}
+
+fn echo(saver: impl Checkpointer) -> CompiledStateGraph<AgentState> {
+    let graph = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo");
+    graph.checkpointer(saver).compile().unwrap()
+}
+
+fn says(text: &str) -> AgentState {
+    AgentState { messages: vec![Message::user(text)] }
+}
+
+/// Someone who claimed a thread, and makes checkpoints out of one that a graph made.
+struct Author {
+    saver: PostgresSaver,
+    epoch: Epoch,
+    head: Option<CheckpointId>,
+    pattern: CheckpointRecord,
+    task: TaskRecord,
+}
+
+const THREAD: &str = "t";
+
+impl Author {
+    /// Claims the thread.
+    async fn claim(saver: &PostgresSaver) -> Self {
+        let memory = MemorySaver::new();
+        echo(memory.clone()).invoke(says("hello")).thread(THREAD).await.unwrap();
+        let made = memory.list(THREAD, "", &ListQuery::new()).await.unwrap();
+        let claim = saver.claim(THREAD, "", None).await.unwrap();
+        Self {
+            saver: saver.clone(),
+            epoch: claim.epoch,
+            head: claim.head,
+            pattern: made[0].record.clone(),
+            task: made[1].writes[0].clone(),
+        }
+    }
+
+    fn lease(&self) -> Lease<'static> {
+        Lease::new(THREAD, "", self.epoch)
+    }
+
+    /// A checkpoint behind the head.
+    fn next(&self) -> CheckpointRecord {
+        let mut record = self.pattern.clone();
+        record.id = CheckpointId::from_u128(self.head.map_or(1 << 64, |head| head.as_u128() + 1));
+        (record.parent, record.base, record.head) = (self.head, self.head, self.head);
+        record
+    }
+
+    async fn put(&mut self) -> Result<CheckpointId, CheckpointError> {
+        let record = self.next();
+        let id = record.id;
+        self.saver.put(self.lease(), record).await?;
+        self.head = Some(id);
+        Ok(id)
+    }
+
+    /// Saves a checkpoint while others go on.
+    fn spawn(&self, record: CheckpointRecord) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
+        tokio::spawn(self.saver.put(self.lease(), record))
+    }
+
+    /// What task number so-and-so wrote.
+    fn task(&self, number: u128) -> TaskRecord {
+        let mut task = self.task.clone();
+        task.task = TaskId::from_u128(number);
+        task
+    }
+
+    async fn ids(&self) -> Vec<CheckpointId> {
+        let listed = self.saver.list(THREAD, "", &ListQuery::new()).await.unwrap();
+        listed.iter().map(|saved| saved.record.id).collect()
+    }
+}
+
+/// Text that does not compress.
+fn random(seed: u64, len: usize) -> String {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        char::from(b'a' + (x % 26) as u8)
+    };
+    (0..len).map(|_| letter()).collect()
+}
+
+#[tokio::test]
+async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
+    async fn model(state: AgentState) -> AgentStateUpdate {
+        let answer = random(state.messages.len() as u64, 1000);
+        AgentStateUpdate { messages: Some(vec![Message::assistant(answer)]) }
+    }
+    let place = Place::new();
+    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let app = graph.checkpointer(place.saver().await).compile().unwrap();
+    for turn in 0..500 {
+        app.invoke(says(&random(turn + 1_000_000, 1000))).thread("t").await.unwrap();
+    }
+    let state = app.thread("t").state().await.unwrap().state;
+    assert_eq!(state.messages.len(), 1000);
+    let messages: usize = state.messages.iter().map(|message| message.text().len()).sum();
+    let bytes: i64 = place
+        .admin()
+        .await
+        .ask(&format!(
+            "SELECT sum(pg_total_relation_size(c.oid))::BIGINT FROM pg_class c
+            WHERE c.relnamespace = '{}'::regnamespace AND c.relkind = 'r'",
+            place.schema
+        ))
+        .await;
+    println!("{bytes} bytes on disk, {messages} bytes of messages: {:.2}", bytes as f64 / messages as f64);
+    assert!(bytes as usize <= 3 * messages);
 }

@@ -76,22 +76,27 @@ impl Shelf {
 
     /// Where the fields lie at a row: down to the next outline, and up again.
     pub(crate) fn layout(&self, id: CheckpointId) -> Result<Layout, Missing> {
-        let mut walked = Vec::new();
-        let mut next = Some(id);
-        let mut layout = Layout::default();
-        while let Some(id) = next {
-            let row = self.row(id)?;
-            if let Some(outline) = &row.outline {
-                layout = Layout::of(outline);
-                break;
-            }
-            walked.push(row);
-            next = row.record.base;
-        }
+        let (walked, outline) = self.walk(id)?;
+        let mut layout = outline.map(Layout::of).unwrap_or_default();
         for row in walked.into_iter().rev() {
             row.record.fields.iter().for_each(|field| layout.apply(&field.name, &field.value, row.record.id));
         }
         Ok(layout)
+    }
+
+    /// The rows from this one down to the next outline.
+    pub(crate) fn walk(&self, id: CheckpointId) -> Result<(Vec<&Row>, Option<&Outline>), Missing> {
+        let mut walked = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let row = self.row(id)?;
+            if let Some(outline) = &row.outline {
+                return Ok((walked, Some(outline)));
+            }
+            walked.push(row);
+            next = row.record.base;
+        }
+        Ok((walked, None))
     }
 
     /// The checkpoint with all its fields, and the pending writes that were read with it.

@@ -1,0 +1,277 @@
+//! Several who write to a thread at once. An administrator holds rows, so that who comes next has to wait there.
+
+use superstep::{CheckpointError, CheckpointId, Checkpointer, ListQuery, Prune};
+
+use super::{Author, Place, THREAD};
+
+fn assert_fenced(result: Result<(), CheckpointError>, words: &str) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, CheckpointError::Fenced { .. }), "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test]
+async fn a_save_that_waited_for_a_claim_is_fenced() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    let id = author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
+    let saving = author.spawn(author.next());
+    let writing = tokio::spawn(author.saver.put_writes(author.lease(), id, author.task(1)));
+    place.admin().await.waits(2).await;
+    let rows = admin.rows().await;
+    admin.run("COMMIT").await;
+    assert_fenced(saving.await.unwrap(), "was taken over");
+    assert_fenced(writing.await.unwrap(), "was taken over");
+    assert_eq!(admin.rows().await, rows);
+}
+
+#[tokio::test]
+async fn a_save_that_waited_for_a_claim_that_failed_is_done() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
+    let saving = author.spawn(author.next());
+    place.admin().await.waits(1).await;
+    admin.run("ROLLBACK").await;
+    saving.await.unwrap().unwrap();
+    assert_eq!(author.ids().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_claim_that_waited_for_a_save_finds_it() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
+    let record = author.next();
+    let id = record.id;
+    let saving = author.spawn(record);
+    let watch = place.admin().await;
+    watch.waits(1).await;
+    let saver = author.saver.clone();
+    let claiming = tokio::spawn(async move { saver.claim(THREAD, "", None).await });
+    watch.waits(2).await;
+    admin.run("COMMIT").await;
+    saving.await.unwrap().unwrap();
+    let claim = claiming.await.unwrap().unwrap();
+    assert_eq!(claim.head, Some(id));
+    assert_eq!(claim.found.unwrap().record.id, id);
+}
+
+#[tokio::test]
+async fn of_two_with_one_lease_one_wins_the_head() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
+    let records = [1, 2].map(|number| {
+        let mut record = author.next();
+        record.id = CheckpointId::from_u128(record.id.as_u128() + number);
+        record
+    });
+    let racing = records.map(|record| author.spawn(record));
+    place.admin().await.waits(2).await;
+    admin.run("COMMIT").await;
+    let mut won = 0;
+    for saving in racing {
+        match saving.await.unwrap() {
+            Ok(()) => won += 1,
+            lost => assert_fenced(lost, "moved on"),
+        }
+    }
+    assert_eq!(won, 1);
+    assert_eq!(author.ids().await.len(), 2);
+}
+
+#[tokio::test]
+async fn of_two_with_one_lease_one_makes_the_namespace() {
+    let place = Place::new();
+    let author = Author::claim(&place.saver().await).await;
+    let admin = place.admin().await;
+    // Whoever comes first has made the namespace when it finds that it cannot add its checkpoint yet.
+    admin.run("BEGIN; LOCK TABLE superstep_shapes IN EXCLUSIVE MODE").await;
+    let records = [1, 2].map(|number| {
+        let mut record = author.next();
+        record.id = CheckpointId::from_u128(record.id.as_u128() + number);
+        record
+    });
+    let racing = records.map(|record| author.spawn(record));
+    place.admin().await.waits(2).await;
+    admin.run("COMMIT").await;
+    let mut won = 0;
+    for saving in racing {
+        match saving.await.unwrap() {
+            Ok(()) => won += 1,
+            lost => assert_fenced(lost, "moved on"),
+        }
+    }
+    assert_eq!(won, 1);
+    assert_eq!(author.ids().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    let old = author.put().await.unwrap();
+    let mut alone = author.next();
+    (alone.parent, alone.base, author.head) = (None, None, Some(alone.id));
+    author.saver.put(author.lease(), alone).await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_threads FOR NO KEY UPDATE").await;
+    admin.run("DELETE FROM superstep_checkpoints WHERE id < (SELECT head FROM superstep_spaces)").await;
+    let mut fork = author.next();
+    (fork.parent, fork.base) = (Some(old), Some(old));
+    let saving = author.spawn(fork);
+    let writing = tokio::spawn(author.saver.put_writes(author.lease(), old, author.task(1)));
+    place.admin().await.waits(2).await;
+    admin.run("COMMIT").await;
+    let refused = [saving.await.unwrap().unwrap_err(), writing.await.unwrap().unwrap_err()].map(|e| e.to_string());
+    assert!(refused[0].ends_with("builds on one that is not there"), "{refused:?}");
+    assert!(refused[1].starts_with("there is no checkpoint"), "{refused:?}");
+    assert_eq!(author.ids().await.len(), 1);
+    assert_eq!(admin.ask::<i64>("SELECT count(*) FROM superstep_pending").await, 0);
+}
+
+#[tokio::test]
+async fn two_records_of_one_task_at_once_are_merged() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    let id = author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
+    let (mut first, mut second) = (author.task(1), author.task(1));
+    first.writes.clear();
+    first.resume = Some("yes".into());
+    second.handled = true;
+    let saves = [first, second].map(|task| tokio::spawn(author.saver.put_writes(author.lease(), id, task)));
+    place.admin().await.waits(2).await;
+    admin.run("COMMIT").await;
+    for saving in saves {
+        saving.await.unwrap().unwrap();
+    }
+    let writes = author.saver.get(THREAD, "", None).await.unwrap().unwrap().writes;
+    assert_eq!(writes.len(), 1);
+    assert_eq!((writes[0].handled, &writes[0].resume), (true, &Some("yes".into())));
+    assert_eq!(writes[0].writes, author.task.writes);
+}
+
+/// The one that comes with the checkpoint meets the one that is saved alone.
+#[tokio::test]
+async fn a_record_that_comes_with_a_checkpoint_is_merged_with_one_that_was_first() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    let id = author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
+    let mut alone = author.task(1);
+    alone.writes.clear();
+    alone.resume = Some("yes".into());
+    let writing = tokio::spawn(author.saver.put_writes(author.lease(), id, alone));
+    let watch = place.admin().await;
+    watch.waits(1).await;
+    let mut record = author.next();
+    record.writes = vec![author.task(1)];
+    let saving = author.spawn(record);
+    watch.waits(2).await;
+    admin.run("COMMIT").await;
+    writing.await.unwrap().unwrap();
+    saving.await.unwrap().unwrap();
+    let writes = author.saver.get(THREAD, "", Some(id)).await.unwrap().unwrap().writes;
+    assert_eq!(writes.len(), 1);
+    assert_eq!(writes[0].resume, Some("yes".into()));
+    assert_eq!(writes[0].writes, author.task.writes);
+}
+
+#[tokio::test]
+async fn deleting_waits_for_a_save_and_leaves_nothing_of_it() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
+    let saving = author.spawn(author.next());
+    let watch = place.admin().await;
+    watch.waits(1).await;
+    let saver = author.saver.clone();
+    let deleting = tokio::spawn(async move { saver.delete_thread(THREAD).await });
+    watch.waits(2).await;
+    admin.run("COMMIT").await;
+    saving.await.unwrap().unwrap();
+    deleting.await.unwrap().unwrap();
+    assert_eq!(admin.rows().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claimants_from_two_pools_make_a_single_chain() {
+    let place = Place::new();
+    let savers = [place.saver().await, place.saver().await];
+    let mut racing = Vec::new();
+    for number in 0..8 {
+        let saver = savers[number % 2].clone();
+        racing.push(tokio::spawn(async move {
+            let mut won = Vec::new();
+            for _ in 0..20 {
+                let mut author = Author::claim(&saver).await;
+                match author.put().await {
+                    Ok(id) => won.push(id),
+                    Err(CheckpointError::Fenced { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            won
+        }));
+    }
+    let mut won = Vec::new();
+    for racer in racing {
+        won.extend(racer.await.unwrap());
+    }
+    won.sort_unstable();
+    let listed = savers[0].list(THREAD, "", &ListQuery::new()).await.unwrap();
+    let chain: Vec<_> = listed.iter().rev().map(|saved| saved.record.id).collect();
+    assert_eq!(chain, won, "each who was told that it won is there, once");
+    let parents: Vec<_> = listed.iter().rev().map(|saved| saved.record.parent).collect();
+    let before = std::iter::once(None).chain(chain.iter().copied().map(Some));
+    assert_eq!(parents, before.take(chain.len()).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forks_beside_pruning_are_refused_or_whole() {
+    let place = Place::new();
+    let saver = place.saver().await;
+    let mut author = Author::claim(&saver).await;
+    let first = author.put().await.unwrap();
+    let pruner = saver.clone();
+    let pruning = tokio::spawn(async move {
+        for _ in 0..30 {
+            pruner.prune(THREAD, &Prune::keep_last(3)).await.unwrap();
+        }
+    });
+    let mut known = vec![first];
+    while !pruning.is_finished() {
+        let mut record = author.next();
+        let base = known[known.len().saturating_sub(4)];
+        (record.parent, record.base) = (Some(base), Some(base));
+        let id = record.id;
+        match author.saver.put(author.lease(), record).await {
+            Ok(()) => {
+                author.head = Some(id);
+                known.push(id);
+            }
+            Err(error) => {
+                assert!(error.to_string().ends_with("builds on one that is not there"), "{error}");
+                author.put().await.unwrap();
+                known.extend(author.head);
+            }
+        }
+    }
+    pruning.await.unwrap();
+    saver.prune(THREAD, &Prune::keep_last(3)).await.unwrap();
+    assert_eq!(author.ids().await.len(), 3, "and all of them can be read");
+}
