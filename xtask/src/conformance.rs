@@ -53,13 +53,18 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let build = ["build", "--release", "--package", "conformance"];
-    let runner = command::build_program(command::cargo().args(build))?;
     let server = match options.checkpointer.as_deref() {
         Some("postgres") => Some(Server::start(postgres::Sync::Off)?),
         _ => None,
     };
-    let address = server.as_ref().map(Server::address);
+    compare(options, server.as_ref())
+}
+
+/// Compares all traces; checkpoints on PostgreSQL are kept on this server.
+pub(crate) fn compare(options: &Options, server: Option<&Server>) -> Result<()> {
+    let build = ["build", "--release", "--package", "conformance"];
+    let runner = command::build_program(command::cargo().args(build))?;
+    let address = server.map(Server::address);
     let mut failures = 0;
     for directory in &options.directories {
         let results = run_all(&recorded(directory)?, &runner, options, address.as_deref())?;
