@@ -202,3 +202,7 @@ struct Migrations;
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../docs/store.md")]
 struct StoreGuide;
+
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/storage.md")]
+struct StorageGuide;

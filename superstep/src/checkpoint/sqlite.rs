@@ -10,6 +10,7 @@ mod write;
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -59,6 +60,7 @@ pub struct SqliteSaver {
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
     pitch: Pitch,
+    rows_read: Arc<AtomicU64>,
 }
 
 impl SqliteSaver {
@@ -71,6 +73,7 @@ impl SqliteSaver {
             shapes: Arc::default(),
             inputs: Inputs::default(),
             pitch: Pitch::default(),
+            rows_read: Arc::default(),
         }
     }
 
@@ -111,6 +114,13 @@ impl SqliteSaver {
         Self { pitch: Pitch { every, many, many_long: many }, ..self }
     }
 
+    /// How many rows of checkpoints and pending writes were read so far.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    pub fn rows_read(&self) -> u64 {
+        self.rows_read.load(Ordering::Relaxed)
+    }
+
     /// The database, for stores and caches in the same file, and to close it.
     pub fn database(&self) -> &SqliteDatabase {
         &self.database
@@ -122,7 +132,12 @@ impl SqliteSaver {
     }
 
     fn settings(&self) -> Settings {
-        Settings { seal: self.seal.clone(), cutoff: self.cutoff(), pitch: self.pitch }
+        Settings {
+            seal: self.seal.clone(),
+            cutoff: self.cutoff(),
+            pitch: self.pitch,
+            rows_read: self.rows_read.clone(),
+        }
     }
 
     async fn read<T: Send + 'static>(
@@ -148,11 +163,12 @@ struct Settings {
     seal: Seal,
     cutoff: Option<i64>,
     pitch: Pitch,
+    rows_read: Arc<AtomicU64>,
 }
 
 impl Settings {
     fn on<'a>(&'a self, connection: &'a Connection) -> Reading<'a> {
-        Reading { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch }
+        Reading { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
     }
 }
 
@@ -162,9 +178,10 @@ struct Reading<'a> {
     seal: &'a Seal,
     cutoff: Option<i64>,
     pitch: Pitch,
+    rows_read: &'a AtomicU64,
 }
 
-impl<'a> Reading<'a> {
+impl Reading<'_> {
     fn desk<'b>(&'b self, thread: &'b str, namespace: &'b str) -> Desk<'b> {
         Desk { seal: self.seal, thread, namespace }
     }
@@ -204,9 +221,9 @@ impl Checkpointer for SqliteSaver {
         }
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
-        let saving = self
-            .database
-            .write(Synced::Yes, move |connection| with.on(connection).put(Lease::new(&thread, &namespace, epoch), row));
+        let saving = self.database.write(Synced::Yes, move |connection| {
+            with.on(connection).put(Lease::new(&thread, &namespace, epoch), &row)
+        });
         let shapes = self.shapes.clone();
         Saving::later(async move {
             saving.await?;

@@ -217,7 +217,7 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
             }
             let goto = goto.iter().map(|g| match g {
                 Goto::Node(name) => Ok(SavedGoto::Node(name.to_string())),
-                Goto::Send(send) => encode_send(plan, send).map(|b| SavedGoto::Send(b)),
+                Goto::Send(send) => encode_send(plan, send).map(SavedGoto::Send),
             });
             SavedStart::Writes { puts: saved, goto: goto.collect::<Result<_, String>>()? }
         }
@@ -385,7 +385,7 @@ fn restored_start<S: State>(
         SavedStart::Writes { puts, goto } => (puts, goto),
     };
     if let Some(older) = bridge.map(|bridge| bridge.version).filter(|version| *version < plan.version) {
-        puts = migrated_writes(plan, older, puts.into_iter())?;
+        puts = migrated_writes(plan, older, puts)?;
     }
     let mut restored = Vec::with_capacity(puts.len());
     for (name, bytes, overwrite) in puts {

@@ -19,7 +19,7 @@ async fn memory_saver_answers_as_the_model_does() {
 
 #[tokio::test]
 async fn sqlite_saver_answers_as_the_model_does() {
-    checkpointer::model(|| async { SqliteSaver::memory().unwrap() }, sequences() / 2, 2).await.assert();
+    checkpointer::model(|| async { SqliteSaver::memory().unwrap() }, sequences() / 10, 2).await.assert();
 }
 
 /// With an outline at every second to fifth row, all that is about them happens in short sequences too.
@@ -27,6 +27,6 @@ async fn sqlite_saver_answers_as_the_model_does() {
 async fn sqlite_saver_with_many_outlines_answers_as_the_model_does() {
     for (every, many) in [(2, 2), (3, 2), (5, 3)] {
         let make = || async move { SqliteSaver::memory().unwrap().outlines(every, many) };
-        checkpointer::model(make, sequences() / 6, every.unsigned_abs()).await.assert();
+        checkpointer::model(make, sequences() / 20, every.unsigned_abs()).await.assert();
     }
 }

@@ -1,6 +1,9 @@
 //! Checkpoints in SQLite.
 
-use superstep::{AgentState, AgentStateUpdate, CompiledStateGraph, Message, START, SqliteSaver, StateGraph};
+use superstep::{
+    AgentState, AgentStateUpdate, Checkpointer, CompiledStateGraph, END, ListQuery, Message, START, SqliteSaver, State,
+    StateGraph,
+};
 
 async fn model(state: AgentState) -> AgentStateUpdate {
     let answer = random(state.messages.len() as u64, 1000);
@@ -27,7 +30,7 @@ fn random(seed: u64, len: usize) -> String {
 
 #[tokio::test]
 async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
-    let folder = tempfile();
+    let folder = folder("chat");
     let file = folder.join("chat.db");
     let app = chat(SqliteSaver::open(&file).unwrap());
     for turn in 0..500 {
@@ -39,13 +42,12 @@ async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
     let messages: usize = state.messages.iter().map(|m| m.text().len()).sum();
     drop(app);
     let bytes = std::fs::metadata(&file).unwrap().len();
-    println!("{bytes} bytes on disk, {messages} bytes of messages: {:.2}", bytes as f64 / messages as f64);
-    assert!(bytes <= 3 * messages as u64);
+    assert!(bytes <= 3 * messages as u64, "{bytes} bytes for {messages} bytes of messages");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-fn tempfile() -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("superstep-{}-{}", std::process::id(), line!()));
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("superstep-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
@@ -55,4 +57,114 @@ async fn it_passes_the_suite() {
     superstep::conformance::checkpointer::run(|| async { SqliteSaver::memory().unwrap() }).await.assert();
     let ttl = |ttl| async move { SqliteSaver::memory().unwrap().ttl(ttl) };
     superstep::conformance::checkpointer::expiry(ttl).await.assert();
+}
+
+/// What can be read of a thread: as text, or why not.
+async fn seen(saver: &SqliteSaver) -> Result<String, String> {
+    let all = saver.list("t", "", &ListQuery::new()).await.map_err(|error| error.to_string())?;
+    let latest = saver.get("t", "", None).await.map_err(|error| error.to_string())?;
+    Ok(format!("{latest:?} {all:?}"))
+}
+
+/// Columns that are sealed with a body, or lead to one; what is not here says where a row belongs.
+const COLUMNS: [(&str, &[&str]); 4] = [
+    (
+        "superstep_checkpoints",
+        &[
+            "id",
+            "parent",
+            "base",
+            "root",
+            "shape",
+            "body",
+            "outline",
+            "owners",
+            "source",
+            "step",
+            "created_at",
+            "depth",
+        ],
+    ),
+    ("superstep_pending", &["task", "consumed", "body"]),
+    ("superstep_shapes", &["digest", "body"]),
+    ("superstep_spaces", &["head"]),
+];
+
+#[tokio::test]
+async fn a_flipped_bit_is_never_read_as_something_else() {
+    let folder = folder("flip");
+    let file = folder.join("flip.db");
+    let saver = SqliteSaver::open(&file).unwrap().outlines(2, 2);
+    let app = chat(saver.clone());
+    for text in ["one", "two"] {
+        app.invoke(AgentState { messages: vec![Message::user(text)] }).thread("t").run_id("r").await.unwrap();
+    }
+    let whole = seen(&saver).await.unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    let (mut flips, mut refused) = (0, 0);
+    for (table, columns) in COLUMNS {
+        for column in columns {
+            let select = format!("SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL");
+            let update = format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1");
+            let rows: Vec<(i64, rusqlite::types::Value)> = {
+                let mut statement = other.prepare(&select).unwrap();
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+            };
+            for (row, value) in rows {
+                for flipped in each_flip(&value) {
+                    other.execute(&update, (row, flipped)).unwrap();
+                    flips += 1;
+                    match seen(&saver).await {
+                        Ok(seen) => assert!(seen == whole, "{table}.{column}, row {row}"),
+                        Err(_) => refused += 1,
+                    }
+                }
+                other.execute(&update, (row, &value)).unwrap();
+            }
+        }
+    }
+    assert_eq!(seen(&saver).await.unwrap(), whole);
+    assert!(refused > flips / 2, "{refused} of {flips} flips were refused, the others change nothing that is read");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A value with one bit changed: of long ones, every bit of the first bytes and one of each later byte.
+fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
+    use rusqlite::types::Value;
+    match value {
+        Value::Integer(number) => (0..63).map(|bit| Value::Integer(number ^ (1 << bit))).collect(),
+        Value::Blob(bytes) => {
+            let bits = (0..bytes.len() * 8).filter(|bit| *bit < 40 * 8 || bit % 8 == bit / 8 % 8);
+            let flip = |bit: usize| {
+                let mut flipped = bytes.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                Value::Blob(flipped)
+            };
+            bits.map(flip).collect()
+        }
+        other => panic!("a column holds {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() {
+    let saver = SqliteSaver::memory().unwrap();
+    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
+    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+    let graph =
+        graph.add_conditional_edges("count", |state: &Counter| if state.steps < 10_000 { "count" } else { END });
+    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    app.invoke(Counter::default()).thread("t").recursion_limit(20_000).await.unwrap();
+    let before = saver.rows_read();
+    assert_eq!(app.thread("t").state().await.unwrap().state.log.len(), 10_000);
+    let rows = saver.rows_read() - before;
+    assert!(rows <= 400, "{rows} rows were read");
+}
+
+#[derive(State, Clone, Default, serde::Serialize, serde::Deserialize)]
+struct Counter {
+    steps: u64,
+    #[state(append)]
+    log: Vec<u64>,
 }

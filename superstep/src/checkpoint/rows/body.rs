@@ -231,9 +231,10 @@ impl<'a> Desk<'a> {
         };
         let source = source_from(source).ok_or_else(|| self.fail(id, "source", "there is no such source"))?;
         let shape = shapes.get(&shape).cloned();
+        let has_shape = shape.is_some();
         let (record, cuts) = body.into_record(id, parents, source, step, stored.run, shape);
         let needs_base = !cuts.is_empty();
-        Ok((id, Row { record, cuts, needs_base, outline }))
+        Ok((id, Row { record, has_shape, cuts, needs_base, outline }))
     }
 
     /// The same row, sealed for another thread.
@@ -331,6 +332,7 @@ impl<'a> Desk<'a> {
         Ok(Pending { checkpoint: row.checkpoint, consumed: row.consumed, in_tail, record })
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "ids and words are small")]
     pub(crate) fn fail(
         &self,
         checkpoint: impl ToString,

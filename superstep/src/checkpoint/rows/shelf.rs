@@ -10,6 +10,8 @@ use crate::id::CheckpointId;
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) record: CheckpointRecord,
+    /// Whether its shape was read with it.
+    pub(crate) has_shape: bool,
     /// Values that are still to be cut from the base.
     pub(crate) cuts: Vec<Cut>,
     /// Whether it had any.
@@ -109,7 +111,11 @@ impl Shelf {
         }
         let own = self.pending.iter().filter(|pending| pending.checkpoint == id);
         let writes = own.map(|pending| self.task(pending)).collect::<Result<_, _>>()?;
-        let mut record = self.row(id)?.record.clone();
+        let row = self.row(id)?;
+        if !row.has_shape {
+            return Err(Missing("the names of its graph".to_owned()));
+        }
+        let mut record = row.record.clone();
         record.fields = Vec::new();
         Ok(SavedCheckpoint::new(record, fields, writes))
     }

@@ -1,5 +1,7 @@
 //! Reading: the rows of a checkpoint come in one statement.
 
+use std::sync::atomic::Ordering;
+
 use rusqlite::{Params, Row, params};
 
 use super::Reading;
@@ -82,6 +84,8 @@ impl Reading<'_> {
             Ok(())
         };
         self.done(run())?;
+        let rows = raw.checkpoints.len() + raw.pending.len();
+        self.rows_read.fetch_add(rows as u64, Ordering::Relaxed);
         raw.open(desk)
     }
 }

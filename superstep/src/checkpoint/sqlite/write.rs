@@ -48,7 +48,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    pub(super) fn put(&self, lease: Lease<'_>, row: NewRow) -> Result<(), CheckpointError> {
+    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
         let leased = self.leased(lease)?;
         if leased.head == Some(row.id) {
             return Ok(());
@@ -56,12 +56,12 @@ impl Reading<'_> {
         if leased.head != row.head || leased.head > Some(row.id) {
             return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
         }
-        let depth = self.depth_on(leased.space, &row)?;
+        let depth = self.depth_on(leased.space, row)?;
         let space = self.move_head(&leased, lease.namespace, row.id)?;
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        self.add(space, &row, depth)?;
+        self.add(space, row, depth)?;
         let desk = self.desk(lease.thread, lease.namespace);
         for pending in &row.pending {
             self.add_pending(desk, space, pending, None)?;
