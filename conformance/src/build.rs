@@ -20,8 +20,8 @@ use crate::world::{App, World};
 /// The graph that the script is about.
 pub(crate) fn root(world: &Arc<World>, graph: &Graph) -> Result<App, CompilationError> {
     let built = build(world, graph, &world.scenario.name)?.store(world.store.clone());
-    match &world.saver {
-        Some(saver) => built.checkpointer(saver.clone()).compile(),
+    match world.saver() {
+        Some(saver) => built.checkpointer(saver).compile(),
         None => built.compile(),
     }
 }

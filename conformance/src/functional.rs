@@ -26,8 +26,8 @@ pub(crate) fn workflow(world: &Arc<World>, functions: &Functional) -> CompiledEn
         }
     };
     let entrypoint = Entrypoint::new("workflow", run).store(world.store.clone()).cache(world.cache.clone());
-    match &world.saver {
-        Some(saver) => entrypoint.checkpointer(saver.clone()).compile(),
+    match world.saver() {
+        Some(saver) => entrypoint.checkpointer(saver).compile(),
         None => entrypoint.compile(),
     }
 }

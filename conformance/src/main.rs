@@ -1,6 +1,6 @@
 //! Runs a recorded scenario on superstep and prints what happened, as JSON.
 //!
-//! `conformance [--checkpointer memory] SCENARIO.json`. The scenario language and the form of
+//! `conformance [--checkpointer memory|sqlite|postgres] SCENARIO.json`. The scenario language and the form of
 //! the trace are those of the traces that were recorded with `LangGraph`: equal traces mean equal behaviour.
 
 mod app;
@@ -30,7 +30,13 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("{:#}", script::run(scenario, saver).await);
+    match script::run(scenario, saver).await {
+        Ok(trace) => println!("{trace:#}"),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
     ExitCode::SUCCESS
 }
 
@@ -41,7 +47,7 @@ struct Arguments {
 
 impl Arguments {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        const USAGE: &str = "usage: conformance [--checkpointer memory] SCENARIO.json";
+        const USAGE: &str = "usage: conformance [--checkpointer memory|sqlite|postgres] SCENARIO.json";
         let with_usage = |why: String| format!("{why}\n{USAGE}");
         let (mut path, mut saver) = (None, saver::Kind::default());
         while let Some(argument) = arguments.next() {

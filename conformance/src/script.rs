@@ -5,28 +5,30 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, Durability, Filter,
-    GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source,
-    State, StateSnapshot, Store, Streaming, SubgraphState, Superstep, Thread, Update,
+    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, DatabaseError,
+    Durability, Filter, GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume,
+    SearchQuery, Source, State, StateSnapshot, Store, Streaming, SubgraphState, Superstep, Thread, Update,
 };
 
 use crate::app::{Runnable, update_of};
 use crate::expr::{Env, RunContext, equal};
 use crate::failure::{Failure, WrongValue};
 use crate::program::namespace;
-use crate::saver;
+use crate::saver::Kind;
 use crate::scenario::{Scenario, node_name};
 use crate::trace::{Labels, MODES, Renderer, plain, questions};
 use crate::world::{App, World};
 
 /// Runs a scenario and gives its trace.
-pub(crate) async fn run(scenario: Scenario, saver: saver::Kind) -> Value {
-    let world = World::new(scenario, saver);
-    if world.scenario.functional.is_some() {
-        play::<CompiledEntrypoint<Value>>(world).await
+pub(crate) async fn run(scenario: Scenario, kind: Kind) -> Result<Value, DatabaseError> {
+    let world = World::new(scenario, kind).await?;
+    let trace = if world.scenario.functional.is_some() {
+        play::<CompiledEntrypoint<Value>>(world.clone()).await
     } else {
-        play::<App>(world).await
-    }
+        play::<App>(world.clone()).await
+    };
+    world.end().await?;
+    Ok(trace)
 }
 
 async fn play<R: Runnable>(world: Arc<World>) -> Value {
@@ -62,7 +64,7 @@ impl<R: Runnable> Stage<R> {
     async fn step(&mut self, step: &Value) -> Record {
         match step["op"].as_str().unwrap_or_default() {
             "restart" => {
-                self.world.restart();
+                self.world.restart().await.map_err(superstep::CheckpointError::from)?;
                 self.app = R::build(&self.world)?;
                 Ok(json!({}))
             }
@@ -89,7 +91,7 @@ impl<R: Runnable> Stage<R> {
 
     async fn labels(&self, step: &Value) -> Result<Labels, Failure> {
         match step["thread"].as_str() {
-            Some(thread) => Labels::of(self.world.saver.as_deref(), thread).await,
+            Some(thread) => Labels::of(self.world.saver().as_deref(), thread).await,
             None => Ok(Labels::default()),
         }
     }
@@ -134,7 +136,7 @@ impl<R: Runnable> Stage<R> {
     // ---- states ----
 
     async fn delete_thread(&self, step: &Value) -> Record {
-        let saver = self.world.saver.as_ref().ok_or(Failure::Named("AttributeError"))?;
+        let saver = self.world.saver().ok_or(Failure::Named("AttributeError"))?;
         saver.delete_thread(step["thread"].as_str().unwrap_or_default()).await?;
         Ok(json!({}))
     }

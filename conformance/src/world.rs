@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use superstep::{Checkpointer, CompilationError, CompiledStateGraph, JsonState, MemoryCache, MemoryStore, Task};
+use superstep::{
+    Checkpointer, CompilationError, CompiledStateGraph, DatabaseError, JsonState, MemoryCache, MemoryStore, Task,
+};
 
+use crate::build;
+use crate::saver::{Keeper, Kind};
 use crate::scenario::Scenario;
-use crate::{build, saver};
 
 pub(crate) type App = CompiledStateGraph<JsonState>;
 
 /// What survives a restart, and the graphs that nodes call.
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
-    pub(crate) saver: Option<Arc<dyn Checkpointer>>,
+    keeper: Mutex<Option<Keeper>>,
     pub(crate) store: MemoryStore,
     pub(crate) cache: MemoryCache,
     effects: Mutex<Effects>,
@@ -33,22 +36,43 @@ struct Effects {
 }
 
 impl World {
-    pub(crate) fn new(scenario: Scenario, saver: saver::Kind) -> Arc<Self> {
-        Arc::new(Self {
-            saver: scenario.checkpointer.then(|| saver.open()),
+    pub(crate) async fn new(scenario: Scenario, kind: Kind) -> Result<Arc<Self>, DatabaseError> {
+        let keeper = if scenario.checkpointer { Some(Keeper::new(kind).await?) } else { None };
+        Ok(Arc::new(Self {
+            keeper: Mutex::new(keeper),
             scenario,
             store: MemoryStore::new(),
             cache: MemoryCache::new(),
             effects: Mutex::default(),
             subgraphs: Mutex::default(),
             tasks: Mutex::default(),
-        })
+        }))
     }
 
-    /// Forgets all graphs, so that they are built again.
-    pub(crate) fn restart(&self) {
+    /// Where checkpoints are kept, if the scenario keeps any.
+    pub(crate) fn saver(&self) -> Option<Arc<dyn Checkpointer>> {
+        lock(&self.keeper).as_ref().map(Keeper::saver)
+    }
+
+    /// Closes and opens the database, and forgets all graphs, so that they are built again.
+    pub(crate) async fn restart(&self) -> Result<(), DatabaseError> {
         lock(&self.subgraphs).clear();
         lock(&self.tasks).clear();
+        let keeper = lock(&self.keeper).take();
+        if let Some(keeper) = keeper {
+            let reopened = keeper.reopen().await?;
+            *lock(&self.keeper) = Some(reopened);
+        }
+        Ok(())
+    }
+
+    /// Leaves nothing behind.
+    pub(crate) async fn end(&self) -> Result<(), DatabaseError> {
+        let keeper = lock(&self.keeper).take();
+        match keeper {
+            Some(keeper) => keeper.remove().await,
+            None => Ok(()),
+        }
     }
 
     /// A named graph, built when it is first asked for; `None` if the scenario has none of that name.

@@ -55,8 +55,11 @@ impl Trial {
         let folder = std::env::temp_dir().join(format!("superstep-crash-{}-{}", std::process::id(), options.seed));
         std::fs::create_dir_all(&folder)?;
         let place = match options.backend.as_str() {
-            "postgres" => std::env::var("SUPERSTEP_TEST_POSTGRES")
-                .map_err(|_| "SUPERSTEP_TEST_POSTGRES is not set; use `cargo xtask crash`")?,
+            "postgres" => {
+                let address = std::env::var("SUPERSTEP_TEST_POSTGRES");
+                let address = address.map_err(|_| "SUPERSTEP_TEST_POSTGRES is not set; use `cargo xtask crash`")?;
+                format!("{address} crash_{}", std::process::id())
+            }
             _ => folder.join("crash.db").display().to_string(),
         };
         let (backend, log) = (options.backend.clone(), folder.join("log"));

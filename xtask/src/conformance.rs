@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: runs recorded scenarios and compares their traces.
 
 use crate::command;
+use crate::postgres::{self, Server};
 use crate::{Result, USAGE, difference};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,11 +53,21 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let server = match options.checkpointer.as_deref() {
+        Some("postgres") => Some(Server::start(postgres::Sync::Off)?),
+        _ => None,
+    };
+    compare(options, server.as_ref())
+}
+
+/// Compares all traces; checkpoints on PostgreSQL are kept on this server.
+pub(crate) fn compare(options: &Options, server: Option<&Server>) -> Result<()> {
     let build = ["build", "--release", "--package", "conformance"];
     let runner = command::build_program(command::cargo().args(build))?;
+    let address = server.map(Server::address);
     let mut failures = 0;
     for directory in &options.directories {
-        let results = run_all(&recorded(directory)?, &runner, options)?;
+        let results = run_all(&recorded(directory)?, &runner, options, address.as_deref())?;
         println!("{}", directory.display());
         failures += print_results(&results);
     }
@@ -96,14 +107,14 @@ struct Verdict {
     failure: Option<String>,
 }
 
-fn run_all(scenarios: &[PathBuf], runner: &Path, options: &Options) -> Result<Vec<Verdict>> {
+fn run_all(scenarios: &[PathBuf], runner: &Path, options: &Options, server: Option<&str>) -> Result<Vec<Verdict>> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
         for _ in 0..options.jobs {
             scope.spawn(|| {
                 while let Some(path) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = run_one(path, runner, options);
+                    let verdict = run_one(path, runner, options, server);
                     verdicts.lock().expect("no worker panics").insert(path, verdict);
                 }
             });
@@ -112,11 +123,14 @@ fn run_all(scenarios: &[PathBuf], runner: &Path, options: &Options) -> Result<Ve
     verdicts.into_inner().expect("no worker panics").into_values().collect()
 }
 
-fn run_one(path: &Path, runner: &Path, options: &Options) -> Result<Verdict> {
+fn run_one(path: &Path, runner: &Path, options: &Options, server: Option<&str>) -> Result<Verdict> {
     let scenario = read_json(path)?;
     let mut command = Command::new(runner);
     if let Some(checkpointer) = &options.checkpointer {
         command.args(["--checkpointer", checkpointer]);
+    }
+    if let Some(address) = server {
+        command.env(postgres::VARIABLE, address);
     }
     let failure = match command::run_for(command.arg(path), TIME_LIMIT)? {
         None => Some(format!("no answer in {} s", TIME_LIMIT.as_secs())),

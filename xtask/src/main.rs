@@ -5,6 +5,7 @@ mod callgrind;
 mod command;
 mod compare;
 mod conformance;
+mod crash;
 mod difference;
 mod postgres;
 mod side;
@@ -31,7 +32,10 @@ commands:
                            compare the traces of every DIR/NAME.json with DIR/NAME.trace.json
                            (default: conformance/scenarios and conformance/random)
       --jobs N             scenarios at a time (default 4)
-      --checkpointer NAME  passed on to the runner
+      --checkpointer memory|sqlite|postgres
+                           where checkpoints are kept (default memory)
+  crash [--backend sqlite|postgres] [--kills N] [--zombies N] [--seed N]
+                           workers are killed and overtaken at random moments (default sqlite, 20, 5, 1)
   bench [--rounds N] [CASE...]
                            superstep beside the floor, with the targets
   compare [--rounds N] [CASE...]
@@ -59,6 +63,7 @@ fn run(command: &str, arguments: &[String]) -> Result<()> {
         "test" => test::run(postgres::Sync::parse(arguments)?),
         "postgres" => postgres::run(arguments),
         "conformance" => conformance::run(&conformance::Options::parse(arguments)?),
+        "crash" => crash::run(arguments),
         "bench" => bench::run(&bench::Options::parse(arguments)?),
         "compare" => compare::run(&bench::Options::parse(arguments)?),
         "callgrind" => no_arguments(command, arguments).and_then(|()| callgrind::run()),

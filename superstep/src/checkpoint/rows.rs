@@ -21,7 +21,7 @@ pub(crate) use outline::Outline;
 pub(crate) use removal::{needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
 
-use crate::id::CheckpointId;
+use crate::id::{CheckpointId, TaskId};
 
 /// An id as databases keep it: its bytes sort as ids do.
 pub(crate) type IdBytes = [u8; 16];
@@ -52,8 +52,12 @@ pub(crate) fn id_from(bytes: &[u8]) -> Result<CheckpointId, String> {
     number_from(bytes).map(CheckpointId::from_u128)
 }
 
-/// The number of an id that a database gave back.
-pub(crate) fn number_from(bytes: &[u8]) -> Result<u128, String> {
+/// The same for tasks.
+pub(crate) fn task_from(bytes: &[u8]) -> Result<TaskId, String> {
+    number_from(bytes).map(TaskId::from_u128)
+}
+
+fn number_from(bytes: &[u8]) -> Result<u128, String> {
     let bytes: IdBytes = bytes.try_into().map_err(|_| format!("an id has {} bytes, not 16", bytes.len()))?;
     Ok(u128::from_be_bytes(bytes))
 }

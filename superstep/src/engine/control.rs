@@ -239,19 +239,7 @@ pub(super) fn decode<S: State>(
     }
     live.stop_seen = input.number()?;
     for _ in 0..input.number()? {
-        let passage = passage(plan, bridge, input.number()?);
-        let version = input.number()?;
-        let newest_seen = if bridge.is_some() { input.peek_newest()? } else { 0 };
-        read_seen(&mut input, bridge, live)?;
-        let saved = SavedChannel::read(&mut input)?;
-        match passage.as_ref() {
-            Passage::To(channel) => saved.restore(plan, bridge.is_some(), live, *channel, version),
-            Passage::Joined { members, wake } if saved.members.len() == *members && newest_seen < version => {
-                SavedChannel { flags: saved.flags | 1, members: Vec::new() }.restore(plan, true, live, *wake, version);
-            }
-            Passage::Lost(node) if saved.holds_something() && newest_seen < version => live.lost.push(node.clone()),
-            Passage::Joined { .. } | Passage::Lost(_) | Passage::Closed => {}
-        }
+        read_channel(&mut input, plan, bridge, live)?;
     }
     let some_ran = input.0.first().is_some_and(|count| *count > 0);
     live.last_seen = read_seen(&mut input, bridge, live)?;
@@ -266,6 +254,29 @@ pub(super) fn decode<S: State>(
         }
     }
     live.updated = Some(list).filter(|list| !list.is_empty());
+    Ok(())
+}
+
+/// Reads a trigger and what its nodes have seen of it.
+fn read_channel<S: State>(
+    input: &mut Reader<'_>,
+    plan: &Plan<S>,
+    bridge: Option<&Bridge>,
+    live: &mut Live<S>,
+) -> Result<(), String> {
+    let passage = passage(plan, bridge, input.number()?);
+    let version = input.number()?;
+    let newest_seen = if bridge.is_some() { input.peek_newest()? } else { 0 };
+    read_seen(input, bridge, live)?;
+    let saved = SavedChannel::read(input)?;
+    match passage.as_ref() {
+        Passage::To(channel) => saved.restore(plan, bridge.is_some(), live, *channel, version),
+        Passage::Joined { members, wake } if saved.members.len() == *members && newest_seen < version => {
+            SavedChannel { flags: saved.flags | 1, members: Vec::new() }.restore(plan, true, live, *wake, version);
+        }
+        Passage::Lost(node) if saved.holds_something() && newest_seen < version => live.lost.push(node.clone()),
+        Passage::Joined { .. } | Passage::Lost(_) | Passage::Closed => {}
+    }
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 //! A batch that writes is one job of the database's writer: all of it is committed, or nothing.
 
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::Path;

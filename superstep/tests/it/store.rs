@@ -7,12 +7,16 @@ mod conditions;
 mod conformance;
 #[cfg(feature = "sqlite")]
 mod differential;
+#[cfg(feature = "sqlite")]
+mod files;
 mod filter;
 mod limits;
 mod listing;
 mod pages;
 mod ranked;
 mod search;
+#[cfg(feature = "postgres")]
+mod servers;
 mod ttl;
 
 use std::error::Error;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from, number_from};
+use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from, task_from};
 use crate::checkpoint::{CheckpointError, SavedCheckpoint, Shape};
-use crate::id::{CheckpointId, TaskId};
+use crate::id::CheckpointId;
 
 /// Rows as they came.
 #[derive(Default)]
@@ -56,10 +56,8 @@ impl Raw {
 
 impl RawPending {
     pub(crate) fn row(self, desk: Desk<'_>) -> Result<PendingRow, CheckpointError> {
-        let damaged = |why| desk.fail("?", "pending writes", why);
-        let id = |bytes: &[u8]| id_from(bytes).map_err(damaged);
-        // Unlike that of a checkpoint, the id of a task may be 0.
-        let task = TaskId::from_u128(number_from(&self.task).map_err(damaged)?);
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
+        let task = task_from(&self.task).map_err(|why| desk.fail("?", "pending writes", why))?;
         let consumed = self.consumed.as_deref().map(id).transpose()?;
         Ok(PendingRow { checkpoint: id(&self.checkpoint)?, task, consumed, body: self.body })
     }

@@ -5,7 +5,7 @@ use superstep::{
     StateGraph, Then,
 };
 
-use crate::support::{Notes, NotesUpdate, says};
+use crate::support::{Count, Notes, NotesUpdate, says};
 
 fn input() -> NotesUpdate {
     Notes::update().topic("t")
@@ -116,64 +116,74 @@ async fn work_for_a_removed_node_is_dropped_if_the_graph_says_so() {
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a"]);
 }
 
-/// Sends two parts to a node of this name; the second part asks.
-fn sending(name: &'static str) -> StateGraph<Notes> {
-    let work = async |Sent(part): Sent<i64>, cx: Context| {
-        if part == 2 {
-            let answer: String = cx.interrupt("sure?")?;
-            return Ok::<_, Interrupted>(Notes::update().log([answer]));
+/// Sends two parts to a node of this name; the second part asks. The first one is counted.
+fn sending(name: &'static str, firsts: &Count) -> StateGraph<Notes> {
+    let firsts = firsts.clone();
+    let work = move |Sent(part): Sent<i64>, cx: Context| {
+        if part == 1 {
+            firsts.up();
         }
-        Ok(Notes::update().total(part).log([format!("part {part}")]))
+        std::future::ready(work_on(part, &cx))
     };
     let graph = StateGraph::new().add_node("a", says("a")).add_node(name, work).add_node("z", says("z"));
     let sends = move |_: &Notes| (1..=2).map(|part| Send::new(name, part)).collect::<Vec<_>>();
     graph.add_edge(START, "a").add_conditional_edges("a", sends).add_edge(name, "z")
 }
 
+fn work_on(part: i64, cx: &Context) -> Result<NotesUpdate, Interrupted> {
+    if part == 2 {
+        let answer: String = cx.interrupt("sure?")?;
+        return Ok(Notes::update().log([answer]));
+    }
+    Ok(Notes::update().total(part).log([format!("part {part}")]))
+}
+
 #[tokio::test]
 async fn sends_follow_a_renamed_node_and_what_finished_stays() {
-    let saver = MemorySaver::new();
-    saved(sending("work"), &saver).invoke(input()).thread("t").await.unwrap();
-    let error = saved(sending("job"), &saver).invoke(GoOn).thread("t").await.unwrap_err();
+    let (saver, firsts) = (MemorySaver::new(), Count::default());
+    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    let error = saved(sending("job", &firsts), &saver).invoke(GoOn).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("waits for node `work`"), "{error}");
-    let app = saved(sending("job").renamed_node("work", "job"), &saver);
+    let app = saved(sending("job", &firsts).renamed_node("work", "job"), &saver);
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     assert_eq!((out.state.log.join(", "), out.state.total), ("a, part 1, yes, z".to_owned(), 1));
+    assert_eq!(firsts.get(), 1, "the first part had finished under the old name");
 }
 
 #[tokio::test]
 async fn sends_to_a_removed_node_go_to_another_or_nowhere() {
-    let saver = MemorySaver::new();
-    saved(sending("work"), &saver).invoke(input()).thread("t").await.unwrap();
-    let app = saved(sending("job").removed_node("work", Then::go_to("job")), &saver);
+    let (saver, firsts) = (MemorySaver::new(), Count::default());
+    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    let app = saved(sending("job", &firsts).removed_node("work", Then::go_to("job")), &saver);
     app.thread("t").copy_to("copy").await.unwrap();
     let asked = app.thread("t").state().await.unwrap();
     assert_eq!((asked.next.len(), asked.interrupts.len(), asked.state.total), (2, 0, 0), "both parts begin anew");
     let out = app.invoke(GoOn).thread("t").await.unwrap();
-    assert_eq!((out.interrupts.len(), out.state.total), (1, 1));
-    let app = saved(sending("job").removed_node("work", Then::forget()), &saver);
+    assert_eq!((out.interrupts.len(), out.state.total, firsts.get()), (1, 1, 2));
+    let app = saved(sending("job", &firsts).removed_node("work", Then::forget()), &saver);
     assert_eq!(app.invoke(GoOn).thread("copy").await.unwrap().state.log, ["a"]);
 }
 
-/// `left` runs at once, `right` asks; both meet in `both`.
-fn joining(left: &str, right: &str, both: &str) -> StateGraph<Notes> {
+/// `left` runs at once; `right` asks in the same step, or in the one after it. Both meet in `both`.
+fn joining([left, right, both]: [&str; 3], same_step: bool) -> StateGraph<Notes> {
     let graph = StateGraph::new().add_node(left, says("left")).add_node(right, ask).add_node("later", says("later"));
-    let graph = graph.add_node(both, says("both")).add_edge(START, left).add_edge(START, right);
+    let graph = graph.add_node(both, says("both")).add_node("first", async |_: Notes| ()).add_edge(START, left);
+    let graph = graph.add_edge(START, if same_step { right } else { "first" }).add_edge("first", right);
     graph.add_edge(right, "later").add_edge([left, "later"], both)
 }
 
 #[tokio::test]
 async fn a_join_waits_on_for_members_and_targets_under_their_new_names() {
-    for (left, right, both) in [("l", "right", "both"), ("left", "r", "both"), ("left", "right", "b"), ("l", "r", "b")]
-    {
-        let saver = MemorySaver::new();
-        saved(joining("left", "right", "both"), &saver).invoke(input()).thread("t").await.unwrap();
-        let mut graph = joining(left, right, both);
-        for (old, new) in [("left", left), ("right", right), ("both", both)] {
-            graph = if old == new { graph } else { graph.renamed_node(old, new) };
+    const OLD: [&str; 3] = ["left", "right", "both"];
+    for new in [["l", "right", "both"], ["left", "r", "both"], ["left", "right", "b"], ["l", "r", "b"]] {
+        for same_step in [true, false] {
+            let saver = MemorySaver::new();
+            saved(joining(OLD, same_step), &saver).invoke(input()).thread("t").await.unwrap();
+            let renamed = OLD.into_iter().zip(new).filter(|(old, new)| old != new);
+            let graph = renamed.fold(joining(new, same_step), |graph, (old, new)| graph.renamed_node(old, new));
+            let out = saved(graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
+            assert_eq!(out.state.log, ["left", "yes", "later", "both"], "{new:?}, in the same step: {same_step}");
         }
-        let out = saved(graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
-        assert_eq!(out.state.log, ["left", "yes", "later", "both"], "{left}, {right}, {both}");
     }
 }
 
@@ -215,9 +225,14 @@ async fn a_finished_task_that_leads_to_a_node_that_is_gone_is_reported_too() {
 
 #[tokio::test]
 async fn a_renamed_subgraph_goes_on_where_it_waits() {
-    let saver = MemorySaver::new();
+    let (saver, calls) = (MemorySaver::new(), Count::default());
     let graph = |name: &str| {
-        let child = StateGraph::<Notes>::new().add_node("x", says("x")).add_node("ask", ask).add_sequence(["x", "ask"]);
+        let calls = calls.clone();
+        let counted = move |_: Notes| {
+            calls.up();
+            std::future::ready(Notes::update().log(["x"]))
+        };
+        let child = StateGraph::<Notes>::new().add_node("x", counted).add_node("ask", ask).add_sequence(["x", "ask"]);
         let child = child.output(["total", "topic"]).compile().unwrap();
         StateGraph::new().add_node("a", says("a")).add_node(name, child).add_sequence(["a", name])
     };
@@ -229,6 +244,7 @@ async fn a_renamed_subgraph_goes_on_where_it_waits() {
     app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     let history = app.thread("t").history().await.unwrap();
     assert!(history[0].next.is_empty());
+    assert_eq!(calls.get(), 1, "the child went on where it waited");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -213,7 +213,7 @@ fn refuse(stream: &mut impl Write) -> std::io::Result<()> {
 }
 
 fn config(wanted: ClientCertificate) -> Arc<ServerConfig> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(ring::default_provider());
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
