@@ -62,11 +62,14 @@ pub struct PostgresSaver {
 /// A row takes more space here than elsewhere, so long values are kept twice only if a thread has very many.
 const PITCH: Pitch = Pitch { every: 64, many: 64, many_long: 1024 };
 
-/// Does it once more if the connection was lost: what is done twice has the same outcome.
+/// Does it once more, on a new connection, if the connection was lost: what is done twice has the same outcome.
 macro_rules! again_if_lost {
-    ($attempt:expr) => {
-        match $attempt.await {
-            Err(error) if is_lost(&error) => $attempt.await,
+    ($saver:ident.$attempt:ident($($given:expr),*)) => {
+        match $saver.$attempt($($given),*).await {
+            Err(error) if is_lost(&error) => {
+                $saver.database.renew();
+                $saver.$attempt($($given),*).await
+            }
             done => done,
         }
     };

@@ -105,6 +105,11 @@ impl PostgresDatabase {
         self.0.pool.get().await.map_err(|error| fault::of_pool(&self.0.name, error))
     }
 
+    /// Forgets the connections that nobody uses: when one was lost, others may be as well.
+    pub(crate) fn renew(&self) {
+        self.0.pool.retain(|_, _| false);
+    }
+
     /// The schema's name, to be put into SQL texts.
     pub(crate) fn schema(&self) -> &Schema {
         &self.0.schema

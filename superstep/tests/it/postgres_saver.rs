@@ -199,5 +199,6 @@ async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
             place.schema
         ))
         .await;
+    println!("{bytes} bytes on disk, {messages} bytes of messages");
     assert!(bytes as usize <= 3 * messages);
 }

@@ -249,6 +249,15 @@ pub(crate) const SET_PENDING: &str = "
 
 // Reading. Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
 // asked for.
+//
+// Ids go through arrays from one part to the next, because the planner takes every array for a short one. Otherwise it
+// expects so many rows of a chain that it compiles the statement first, which takes longer than to run it.
+
+macro_rules! few {
+    ($ids:expr) => {
+        concat!("unnest(ARRAY(", $ids, "))")
+    };
+}
 
 macro_rules! columns {
     () => {
@@ -279,7 +288,9 @@ macro_rules! rows {
         concat!(
             "
     chain (id, base, depth) AS (
-        SELECT c.id, c.base, c.depth FROM listed ",
+        SELECT c.id, c.base, c.depth FROM ",
+            few!("SELECT id FROM listed"),
+            " AS listed (id) ",
             checkpoint!("c.id, c.base, c.depth", "(SELECT space FROM here)", "listed.id"),
             "
         UNION
@@ -291,22 +302,30 @@ macro_rules! rows {
         SELECT p.checkpoint, p.task, p.consumed, p.body FROM {schema}.superstep_pending p
         WHERE p.space = (SELECT space FROM here) AND p.checkpoint = ANY (ARRAY(SELECT id FROM listed))
     ),
-    wanted (id) AS (
+    wanted (id) AS MATERIALIZED (SELECT ",
+            few!(concat!(
+                "
         SELECT id FROM chain
         UNION
         SELECT unnest(c.owners) FROM chain ",
-            checkpoint!("c.owners", "(SELECT space FROM here)", "chain.id"),
-            " WHERE chain.depth = 0
+                checkpoint!("c.owners", "(SELECT space FROM here)", "chain.id"),
+                " WHERE chain.depth = 0
         UNION
         SELECT consumed FROM asked WHERE consumed IS NOT NULL
-    ),
-    needed (id) AS (
+    "
+            )),
+            "),
+    needed (id) AS (SELECT ",
+            few!(concat!(
+                "
         SELECT id FROM wanted
         UNION
         SELECT c.base FROM wanted ",
-            checkpoint!("c.base, c.needs_base", "(SELECT space FROM here)", "wanted.id"),
-            " WHERE c.needs_base
-    )
+                checkpoint!("c.base, c.needs_base", "(SELECT space FROM here)", "wanted.id"),
+                " WHERE c.needs_base
+    "
+            )),
+            ")
     SELECT 0::BIGINT, c.* FROM needed ",
             checkpoint!(columns!(), "(SELECT space FROM here)", "needed.id"),
             "
@@ -314,7 +333,9 @@ macro_rules! rows {
     SELECT 1, checkpoint, task, consumed, NULL, NULL, NULL, NULL, NULL, NULL, body, NULL, NULL FROM asked
     UNION ALL
     SELECT 2, s.digest, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, s.body, NULL, NULL
-    FROM {schema}.superstep_shapes s WHERE s.digest = ANY (ARRAY(SELECT DISTINCT c.shape FROM listed ",
+    FROM {schema}.superstep_shapes s WHERE s.digest = ANY (ARRAY(SELECT DISTINCT c.shape FROM ",
+            few!("SELECT id FROM listed"),
+            " AS listed (id) ",
             checkpoint!("c.shape", "(SELECT space FROM here)", "listed.id"),
             "))
     UNION ALL
@@ -349,7 +370,9 @@ pub(crate) const LIST: &str = concat!(
 /// Rows of namespace `$1` and what they stand on, down from the rows `$2`.
 pub(crate) const CHAINS: &str = concat!(
     "WITH RECURSIVE chain (id, base, depth) AS (
-        SELECT c.id, c.base, c.depth FROM unnest($2) AS listed (id) ",
+        SELECT c.id, c.base, c.depth FROM ",
+    few!("SELECT unnest($2)"),
+    " AS listed (id) ",
     checkpoint!("c.id, c.base, c.depth", "$1", "listed.id"),
     "
         UNION
@@ -357,25 +380,33 @@ pub(crate) const CHAINS: &str = concat!(
     checkpoint!("c.id, c.base, c.depth", "$1", "chain.base"),
     " WHERE chain.depth > 0
     ),
-    needed (id) AS (
+    needed (id) AS (SELECT ",
+    few!(concat!(
+        "
         SELECT id FROM chain
         UNION
         SELECT c.base FROM chain ",
-    checkpoint!("c.base, c.needs_base", "$1", "chain.id"),
-    " WHERE c.needs_base
-    )
+        checkpoint!("c.base, c.needs_base", "$1", "chain.id"),
+        " WHERE c.needs_base
+    "
+    )),
+    ")
     SELECT 0::BIGINT, c.* FROM needed ",
     checkpoint!(columns!(), "$1", "needed.id"),
 );
 /// Rows, and those that they cut from.
 pub(crate) const ROWS: &str = concat!(
-    "WITH needed (id) AS (
+    "WITH needed (id) AS (SELECT ",
+    few!(concat!(
+        "
         SELECT unnest($2)
         UNION
         SELECT c.base FROM unnest($2) AS listed (id) ",
-    checkpoint!("c.base, c.needs_base", "$1", "listed.id"),
-    " WHERE c.needs_base
-    )
+        checkpoint!("c.base, c.needs_base", "$1", "listed.id"),
+        " WHERE c.needs_base
+    "
+    )),
+    ")
     SELECT 0::BIGINT, c.* FROM needed ",
     checkpoint!(columns!(), "$1", "needed.id"),
 );
@@ -462,7 +493,7 @@ pub(crate) const SOME_PENDING: &str = "
 ";
 /// The namespaces that hold checkpoints of a run.
 pub(crate) const SPACES_OF_RUN: &str = "
-    SELECT t.name, s.key, s.name, s.head FROM {schema}.superstep_spaces s
+    SELECT t.name, s.key FROM {schema}.superstep_spaces s
     JOIN {schema}.superstep_threads t ON t.key = s.thread
     WHERE s.key IN (
         SELECT c.space FROM {schema}.superstep_checkpoints c

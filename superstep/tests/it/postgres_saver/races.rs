@@ -1,8 +1,10 @@
 //! Several who write to a thread at once. An administrator holds rows, so that who comes next has to wait there.
 
-use superstep::{CheckpointError, CheckpointId, Checkpointer, ListQuery, Prune};
+use std::time::Duration;
 
-use super::{Author, Place, THREAD};
+use superstep::{CheckpointError, CheckpointId, Checkpointer, ListQuery, Prune, Swept};
+
+use super::{Author, Place, THREAD, echo, says};
 
 fn assert_fenced(result: Result<(), CheckpointError>, words: &str) {
     let error = result.unwrap_err();
@@ -274,4 +276,50 @@ async fn forks_beside_pruning_are_refused_or_whole() {
     pruning.await.unwrap();
     saver.prune(THREAD, &Prune::keep_last(3)).await.unwrap();
     assert_eq!(author.ids().await.len(), 3, "and all of them can be read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn housekeeping_beside_those_who_write_breaks_nothing() {
+    const THREADS: usize = 4;
+    const TURNS: usize = 25;
+    let place = Place::new();
+    let saver = place.saver().await;
+    let writing: Vec<_> = (0..THREADS)
+        .map(|number| {
+            let app = echo(saver.clone());
+            tokio::spawn(async move {
+                let thread = format!("thread {number}");
+                for turn in 1..=TURNS {
+                    let run = app.invoke(says("hello")).thread(&*thread).run_id(format!("{thread}, turn {turn}"));
+                    assert_eq!(run.await.unwrap().state.messages.len(), 2 * turn);
+                }
+            })
+        })
+        .collect();
+    let other = place.saver().await.ttl(Duration::from_hours(1));
+    let mut round = 0;
+    while !writing.iter().all(|writer| writer.is_finished()) {
+        let thread = format!("thread {}", round % THREADS);
+        round += 1;
+        other.prune(&thread, &Prune::keep_last(4)).await.unwrap();
+        other.delete_run(&format!("{thread}, turn 2")).await.unwrap();
+        if other.copy_thread(&thread, "copy").await.is_ok() {
+            let copied = other.list("copy", "", &ListQuery::new()).await.unwrap();
+            assert!(!copied.is_empty());
+            other.delete_thread("copy").await.unwrap();
+        }
+        assert_eq!(other.sweep().await.unwrap(), Swept::default());
+    }
+    for writer in writing {
+        writer.await.unwrap();
+    }
+    for number in 0..THREADS {
+        let thread = format!("thread {number}");
+        other.prune(&thread, &Prune::keep_last(4)).await.unwrap();
+        assert_eq!(other.list(&thread, "", &ListQuery::new()).await.unwrap().len(), 4);
+        let state = echo(saver.clone()).thread(&*thread).state().await.unwrap().state;
+        assert_eq!(state.messages.len(), 2 * TURNS);
+        other.delete_thread(&thread).await.unwrap();
+    }
+    assert_eq!(place.admin().await.rows().await, 0);
 }
