@@ -78,7 +78,7 @@ mod plan;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg_attr(
-    not(any(feature = "fuzzing", feature = "sqlite")),
+    not(any(feature = "fuzzing", feature = "postgres", feature = "sqlite")),
     expect(dead_code, reason = "it is for what keeps values on disk")
 )]
 mod seal;
