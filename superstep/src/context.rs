@@ -19,8 +19,9 @@ use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId, interrupt_id};
 use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand, Why};
+use crate::state::{Message, MessageChunk};
 use crate::store::Store;
-use crate::stream::Sink;
+use crate::stream::{MessageEvent, Sink};
 
 /// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.
 ///
@@ -67,6 +68,11 @@ impl RunShared {
     /// Made when the first id is needed: most runs that nobody saves need none.
     pub(crate) fn ids(&self) -> &Arc<IdSource> {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
+    }
+
+    /// Whether somebody waits for messages as they are said.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.sink.as_ref().is_some_and(Sink::wants_messages)
     }
 }
 
@@ -281,13 +287,28 @@ impl Context {
     }
 
     /// Sends a message, or a piece of one, to whoever streams the run in `messages` mode.
-    pub async fn emit_message(&self, message: crate::Message) {
+    pub async fn emit_message(&self, message: Message) {
+        self.say(message, None).await;
+    }
+
+    /// Sends a piece of a message to whoever streams the run in `messages` mode.
+    ///
+    /// The message itself is not shown again if it has the id of its pieces.
+    pub async fn emit_chunk(&self, chunk: MessageChunk) {
+        let piece = Message::assistant(chunk.words()).with_id(&*chunk.id);
+        let piece = chunk.name.iter().fold(piece, |piece, name| piece.with_name(name));
+        self.say(piece, Some(chunk)).await;
+    }
+
+    async fn say(&self, message: Message, chunk: Option<MessageChunk>) {
         self.task.touch();
         let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_messages()) else { return };
         if let Some(id) = &message.id {
             lock(&self.task.run.seen_messages).insert(id.clone());
         }
-        sink.message(self.task.graph_namespace(), message, &self.task.node, self.task.step).await;
+        let (node, step) = (self.task.node.to_string(), self.task.step);
+        let said = MessageEvent { message, chunk, whole: None, node, step };
+        sink.message(self.task.graph_namespace(), said).await;
     }
 
     /// Tells that the node is alive: its idle timeout starts again.

@@ -60,6 +60,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod context;
+pub mod current;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;
 mod draw;
@@ -145,10 +146,11 @@ pub use seal::{Key, KeyError, Keys};
 pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
-    AddMessages, AgentState, AgentStateUpdate, Append, Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate,
-    JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry, MaxReducer, MergeStrategy,
-    Message, MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer,
-    ReducerFn, Replace, Scratch, State, StateMutation, Sum, ToolCall, Update, Workflow, WorkflowError, WorkflowState,
+    AddMessages, AgentState, AgentStateUpdate, Append, Block, Change, CodecError, Delta, DeltaPart, Field, FieldKind,
+    FieldSpec, IntoUpdate, JsonFields, JsonInput, JsonMap, JsonReducer, JsonState, JsonWrite, LastWriteWins, LogEntry,
+    MaxReducer, Media, MediaSource, MergeStrategy, Message, MessageAssembler, MessageChunk, MessageKind, MessageLike,
+    MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer, ReducerFn, Replace, RichMessage, Role,
+    Scratch, State, StateMutation, Sum, ToolAnswer, ToolCall, Update, Usage, Workflow, WorkflowError, WorkflowState,
     add_messages, normal_message,
 };
 #[cfg(feature = "sqlite")]

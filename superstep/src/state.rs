@@ -18,7 +18,10 @@ use crate::error::InvalidUpdate;
 pub use field::Field;
 pub(crate) use json::json_object;
 pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
-pub use message::{AgentState, AgentStateUpdate, Message, MessageKind, MessageLike, ToolCall, add_messages};
+pub use message::{
+    AgentState, AgentStateUpdate, Block, Delta, DeltaPart, JsonMap, Media, MediaSource, Message, MessageAssembler,
+    MessageChunk, MessageKind, MessageLike, RichMessage, Role, ToolAnswer, ToolCall, Usage, add_messages,
+};
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
 pub(crate) use update::replacing;

@@ -7,7 +7,6 @@ mod event;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context as Poller, Poll};
 
 use futures_core::Stream;
@@ -16,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::graph_output::Output;
-use crate::state::{Message, State};
+use crate::state::State;
 
 pub(crate) use event::{AnyEvent, ShownInput, ShownWrites, View, write_json};
 pub use event::{
@@ -115,10 +114,9 @@ impl Sink {
         }
     }
 
-    pub(crate) async fn message(&self, namespace: Vec<String>, message: Message, node: &Arc<str>, step: i64) {
+    pub(crate) async fn message(&self, namespace: Vec<String>, said: MessageEvent) {
         if self.subgraphs || namespace.is_empty() {
-            let data = MessageEvent { message, whole: None, node: node.to_string(), step };
-            self.send(RawEvent { namespace, mode: Mode::Messages, data: Box::new(data) }).await;
+            self.send(RawEvent { namespace, mode: Mode::Messages, data: Box::new(said) }).await;
         }
     }
 }

@@ -183,7 +183,8 @@ impl<S: State> Job<S> {
                 stop: self.seed.stop,
                 context: &mut make,
             };
-            call_node(&self.plan, call)
+            let future = call_node(&self.plan, call);
+            if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
         };
         let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token() };
         let result = if node.blocking {

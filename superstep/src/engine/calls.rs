@@ -312,7 +312,11 @@ impl OneCall {
 
     async fn attempt(&self, cx: &Context) -> Result<Value, BoxError> {
         let span = tracing::debug_span!("call", task = &*self.name, step = cx.task.step, attempt = cx.attempt());
-        let running = span.in_scope(|| caught((self.run)(self.input.clone(), cx.clone()))).instrument(span);
+        let call = || {
+            let future = (self.run)(self.input.clone(), cx.clone());
+            if cx.task.run.is_heard() { crate::current::inside(cx.clone(), future) } else { future }
+        };
+        let running = span.in_scope(|| caught(call())).instrument(span);
         let Some(limit) = self.options.timeout else { return running.await };
         match tokio::time::timeout(limit, running).await {
             Ok(result) => result,

@@ -217,7 +217,7 @@ impl<S: State> Run<S> {
         for (message, whole) in writes.puts.iter().flat_map(each) {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
             if new && !crate::state::MessageLike::is_removal(&message) {
-                let data = MessageEvent { message, whole, node: node.clone(), step: self.step };
+                let data = MessageEvent { message, chunk: None, whole, node: node.clone(), step: self.step };
                 self.send(Mode::Messages, EventData::Message(data)).await;
             }
         }

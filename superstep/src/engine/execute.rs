@@ -231,6 +231,7 @@ impl<S: State> Run<S> {
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
         let mut context: Option<Context> = None;
+        let heard = self.shared.is_heard();
         let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
@@ -242,7 +243,10 @@ impl<S: State> Run<S> {
             cx.clone()
         };
         let call = Call { plan, node: node_ix, input: input.given(), present, codec, step, stop, context: &mut make };
-        let future = call_node(plan, call);
+        let mut future = call_node(plan, call);
+        if heard {
+            future = crate::current::inside(make(), future);
+        }
         drop(entered);
         (future, span, context)
     }

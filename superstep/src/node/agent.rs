@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::BoxError;
-use crate::state::{AgentState, IntoUpdate, Message, State, add_messages};
+use crate::state::{AgentState, IntoUpdate, Message, Role, State, add_messages};
 
 /// How a [`Node`] goes on.
 ///
@@ -161,8 +161,8 @@ impl Agent for EchoAgent {
     type State = AgentState;
 
     async fn run(&self, state: AgentState) -> Result<AgentState, BoxError> {
-        let said = state.messages.iter().rev().find(|m| matches!(m.kind, crate::MessageKind::User(_)));
-        let echo = Message::assistant(said.map_or("", Message::text));
+        let said = state.messages.iter().rev().find(|m| m.role() == Some(Role::User));
+        let echo = Message::assistant(said.map_or("".into(), Message::text));
         Ok(AgentState { messages: add_messages(state.messages, vec![echo])? })
     }
 }

@@ -1,16 +1,23 @@
 //! Chat messages as data, and their merge by id.
 
-use std::collections::HashMap;
+mod chunk;
+mod merge;
+mod rich;
+mod states;
+
+use std::borrow::Cow;
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Change, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
-use crate::channel::typed;
-use crate::error::InvalidUpdate;
-use crate::plan::ROOT;
-use crate::state::CodecError;
+pub use chunk::{Delta, DeltaPart, MessageAssembler, MessageChunk};
+pub(crate) use merge::{MessageIndex, give_ids, merge_messages};
+pub use merge::{MessageLike, add_messages};
+pub use rich::{Block, Media, MediaSource, RichMessage, Role, ToolAnswer, Usage};
+pub use states::{AgentState, AgentStateUpdate};
+
+/// JSON fields by name.
+pub type JsonMap = serde_json::Map<String, serde_json::Value>;
 
 /// One message of a conversation.
 ///
@@ -60,6 +67,10 @@ impl Serialize for Message {
                 write("tool_result", None)?;
                 map.serialize_entry("content", &Answer { call, content })?;
             }
+            MessageKind::Rich(rich) => {
+                write("rich", None)?;
+                map.serialize_entry("content", rich)?;
+            }
         }
         map.end()
     }
@@ -107,6 +118,8 @@ pub enum MessageKind {
         /// The result.
         content: String,
     },
+    /// Anything more than text: parts of several kinds, a name, usage, what a provider wants back.
+    Rich(Box<RichMessage>),
     /// Removes the message with this message's id.
     Remove,
     /// Removes all messages before it.
@@ -126,14 +139,17 @@ pub struct ToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments.
+    /// Its arguments; a text if the model wrote something that is no JSON.
     pub args: serde_json::Value,
+    /// What its provider wants back with it, as it came.
+    #[serde(default, skip_serializing_if = "JsonMap::is_empty")]
+    pub extra: JsonMap,
 }
 
 impl ToolCall {
     /// A call of a tool.
     pub fn new(id: impl Into<String>, name: impl Into<String>, args: serde_json::Value) -> Self {
-        Self { id: id.into(), name: name.into(), args }
+        Self { id: id.into(), name: name.into(), args, extra: JsonMap::new() }
     }
 }
 
@@ -151,6 +167,11 @@ impl Message {
     /// A model's message.
     pub fn assistant(text: impl Into<String>) -> Self {
         MessageKind::Assistant(text.into()).into()
+    }
+
+    /// A model's message that calls tools.
+    pub fn calls(text: impl Into<String>, calls: impl IntoIterator<Item = ToolCall>) -> Self {
+        MessageKind::AssistantCalls { text: text.into(), calls: calls.into_iter().collect() }.into()
     }
 
     /// A tool's result.
@@ -174,15 +195,136 @@ impl Message {
         self
     }
 
-    /// Its text; empty for removals.
-    pub fn text(&self) -> &str {
+    /// Its text, all parts of it one after the other; empty for removals.
+    pub fn text(&self) -> Cow<'_, str> {
         match &self.kind {
             MessageKind::System(text)
             | MessageKind::User(text)
             | MessageKind::Assistant(text)
             | MessageKind::AssistantCalls { text, .. }
-            | MessageKind::ToolResult { content: text, .. } => text,
-            MessageKind::Remove | MessageKind::RemoveAll => "",
+            | MessageKind::ToolResult { content: text, .. } => Cow::Borrowed(text),
+            MessageKind::Rich(rich) => rich.text(),
+            MessageKind::Remove | MessageKind::RemoveAll => Cow::Borrowed(""),
+        }
+    }
+
+    /// Who says it; nobody says removals.
+    pub fn role(&self) -> Option<Role> {
+        Some(match &self.kind {
+            MessageKind::System(_) => Role::System,
+            MessageKind::User(_) => Role::User,
+            MessageKind::Assistant(_) | MessageKind::AssistantCalls { .. } => Role::Assistant,
+            MessageKind::ToolResult { .. } => Role::Tool,
+            MessageKind::Rich(rich) => rich.role,
+            MessageKind::Remove | MessageKind::RemoveAll => return None,
+        })
+    }
+
+    /// The tools that the model wants to call, in order.
+    ///
+    /// ```
+    /// use superstep::{Message, ToolCall};
+    /// let message = Message::calls("one moment", [ToolCall::new("c1", "search", serde_json::json!({"q": "tea"}))]);
+    /// assert_eq!(message.tool_calls().next().unwrap().name, "search");
+    /// ```
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let (plain, rich) = match &self.kind {
+            MessageKind::AssistantCalls { calls, .. } => (calls.as_slice(), None),
+            MessageKind::Rich(rich) => (&[][..], Some(rich)),
+            _ => (&[][..], None),
+        };
+        plain.iter().chain(rich.into_iter().flat_map(|rich| rich.tool_calls()))
+    }
+
+    /// The id of the call that it answers, if it is a tool's result.
+    pub fn answers(&self) -> Option<&str> {
+        match &self.kind {
+            MessageKind::ToolResult { call, .. } => Some(call),
+            MessageKind::Rich(rich) => rich.answer.as_ref().map(|answer| &*answer.call),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a tool's result that tells of an error.
+    pub fn is_error(&self) -> bool {
+        self.rich_parts().and_then(|rich| rich.answer.as_ref()).is_some_and(|answer| answer.is_error)
+    }
+
+    /// The name of who says it: one of several agents, a tool.
+    pub fn name(&self) -> Option<&str> {
+        self.rich_parts()?.name.as_deref()
+    }
+
+    /// What the model took to say it.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.rich_parts()?.usage.as_ref()
+    }
+
+    /// Its parts in order; of plain messages, the text and the calls.
+    ///
+    /// ```
+    /// use superstep::{Block, Message};
+    /// assert_eq!(*Message::user("hello").blocks(), [Block::text("hello")]);
+    /// ```
+    pub fn blocks(&self) -> Cow<'_, [Block]> {
+        match &self.kind {
+            MessageKind::Rich(rich) => Cow::Borrowed(&rich.blocks),
+            _ => Cow::Owned(self.clone().into_rich().map(|rich| rich.blocks).unwrap_or_default()),
+        }
+    }
+
+    /// The same message with the name of who says it.
+    ///
+    /// ```
+    /// use superstep::Message;
+    /// assert_eq!(Message::assistant("done").with_name("writer").name(), Some("writer"));
+    /// ```
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        self.with_rich(|rich| rich.name = Some(name.into()))
+    }
+
+    /// The same message, changed where it is more than text.
+    ///
+    /// ```
+    /// use superstep::{Block, Media, Message};
+    /// let message = Message::user("what is this?").with_rich(|m| m.blocks.push(Block::Image(Media::url("https://example.org/a.png"))));
+    /// assert_eq!(message.text(), "what is this?");
+    /// assert_eq!(message.blocks().len(), 2);
+    /// ```
+    pub fn with_rich(self, change: impl FnOnce(&mut RichMessage)) -> Self {
+        let id = self.id.clone();
+        match self.into_rich() {
+            Ok(mut rich) => {
+                change(&mut rich);
+                Self { id, ..rich.into() }
+            }
+            Err(removal) => removal,
+        }
+    }
+
+    /// All that it says, in the form that can say anything.
+    ///
+    /// # Errors
+    /// A removal says nothing and is given back.
+    pub fn into_rich(self) -> Result<RichMessage, Message> {
+        let (role, text, calls, answer) = match self.kind {
+            MessageKind::Rich(rich) => return Ok(*rich),
+            MessageKind::Remove | MessageKind::RemoveAll => return Err(self),
+            MessageKind::System(text) => (Role::System, text, vec![], None),
+            MessageKind::User(text) => (Role::User, text, vec![], None),
+            MessageKind::Assistant(text) => (Role::Assistant, text, vec![], None),
+            MessageKind::AssistantCalls { text, calls } => (Role::Assistant, text, calls, None),
+            MessageKind::ToolResult { call, content } => (Role::Tool, content, vec![], Some(ToolAnswer::new(call))),
+        };
+        let said = (!text.is_empty()).then_some(Block::text(text));
+        let blocks = said.into_iter().chain(calls.into_iter().map(Block::ToolCall)).collect();
+        Ok(RichMessage { answer, ..RichMessage::new(role, blocks) })
+    }
+
+    fn rich_parts(&self) -> Option<&RichMessage> {
+        match &self.kind {
+            MessageKind::Rich(rich) => Some(rich),
+            _ => None,
         }
     }
 }
@@ -190,361 +332,5 @@ impl Message {
 impl From<MessageKind> for Message {
     fn from(kind: MessageKind) -> Self {
         Self { id: None, kind }
-    }
-}
-
-/// What the merge by id needs to know of a message.
-///
-/// ```
-/// use superstep::{Message, MessageLike};
-/// assert!(Message::remove("a").is_removal());
-/// ```
-pub trait MessageLike: Clone {
-    /// The id, if it has one.
-    fn id(&self) -> Option<&str>;
-    /// Gives it an id.
-    fn set_id(&mut self, id: String);
-    /// Whether it removes messages instead of being one.
-    fn is_removal(&self) -> bool;
-    /// Whether it removes all messages before it.
-    fn removes_all(&self) -> bool;
-}
-
-impl MessageLike for Message {
-    fn id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-    fn set_id(&mut self, id: String) {
-        self.id = Some(id);
-    }
-    fn is_removal(&self) -> bool {
-        matches!(self.kind, MessageKind::Remove | MessageKind::RemoveAll)
-    }
-    fn removes_all(&self) -> bool {
-        matches!(self.kind, MessageKind::RemoveAll)
-    }
-}
-
-/// Merges messages by id.
-///
-/// Messages without an id get one. A known id replaces its message in place, a new one is
-/// appended; [`Message::remove`] takes a message out, [`Message::remove_all`] everything before it.
-///
-/// # Errors
-/// If a removal names a message that is not there.
-///
-/// ```
-/// use superstep::{add_messages, Message};
-///
-/// let merged = add_messages(
-///     vec![Message::user("hi").with_id("1")],
-///     vec![Message::assistant("hm").with_id("2"), Message::user("hello").with_id("1")],
-/// )?;
-/// assert_eq!(merged.iter().map(Message::text).collect::<Vec<_>>(), ["hello", "hm"]);
-/// # Ok::<(), superstep::InvalidUpdate>(())
-/// ```
-pub fn add_messages<M: MessageLike>(current: Vec<M>, update: Vec<M>) -> Result<Vec<M>, InvalidUpdate> {
-    let mut merged = current;
-    merge_messages("messages", &mut merged, update, &mut MessageIndex::default())?;
-    Ok(merged)
-}
-
-/// Where each id stands in a list, kept from merge to merge so that long histories stay cheap.
-#[derive(Debug, Default)]
-pub(crate) struct MessageIndex {
-    places: HashMap<u64, usize, std::hash::BuildHasherDefault<PassThrough>>,
-    len: usize,
-    last: u64,
-}
-
-/// The keys are hashes already.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct PassThrough(u64);
-
-impl std::hash::Hasher for PassThrough {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only u64 keys are hashed")
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-}
-
-impl MessageIndex {
-    /// Makes the index true for `list`; a no-op if nobody else changed the list.
-    fn refresh<M: MessageLike>(&mut self, list: &[M]) {
-        let last = list.last().map_or(0, hash_of);
-        if self.len == list.len() && self.last == last {
-            return;
-        }
-        self.places.clear();
-        for (place, message) in list.iter().enumerate() {
-            self.places.insert(hash_of(message), place);
-        }
-        self.note(list);
-    }
-
-    fn note<M: MessageLike>(&mut self, list: &[M]) {
-        self.len = list.len();
-        self.last = list.last().map_or(0, hash_of);
-    }
-
-    fn find<M: MessageLike>(&self, list: &[M], message: &M) -> Option<usize> {
-        let place = *self.places.get(&hash_of(message))?;
-        if list[place].id() == message.id() {
-            return Some(place);
-        }
-        // Two ids share a hash: look at all of them.
-        list.iter().rposition(|m| m.id() == message.id())
-    }
-}
-
-fn hash_of<M: MessageLike>(message: &M) -> u64 {
-    xxh3_64(message.id().unwrap_or_default().as_bytes())
-}
-
-/// Gives every message an id that has none.
-pub(crate) fn give_ids<M: MessageLike>(messages: &mut [M]) {
-    for message in messages.iter_mut().filter(|m| m.id().is_none() && !m.removes_all()) {
-        message.set_id(crate::id::random_uuid());
-    }
-}
-
-/// The merge itself, in place; see [`add_messages`].
-pub(crate) fn merge_messages<M: MessageLike>(
-    field: &str,
-    list: &mut Vec<M>,
-    mut update: Vec<M>,
-    index: &mut MessageIndex,
-) -> Result<(), InvalidUpdate> {
-    give_ids(&mut update);
-    if let Some(cut) = update.iter().rposition(MessageLike::removes_all) {
-        *list = update.split_off(cut + 1);
-        index.len = usize::MAX;
-        return Ok(());
-    }
-    index.refresh(list);
-    let mut removed: Vec<usize> = Vec::new();
-    for message in update {
-        match index.find(list, &message) {
-            Some(place) if message.is_removal() => removed.push(place),
-            Some(place) => {
-                removed.retain(|r| *r != place);
-                list[place] = message;
-            }
-            None if message.is_removal() => {
-                let id = message.id().unwrap_or_default();
-                return Err(InvalidUpdate::refused(field, format!("there is no message with id `{id}` to remove")));
-            }
-            None => {
-                index.places.insert(hash_of(&message), list.len());
-                list.push(message);
-            }
-        }
-    }
-    index.note(list);
-    if !removed.is_empty() {
-        let mut place = 0;
-        list.retain(|_| {
-            place += 1;
-            !removed.contains(&(place - 1))
-        });
-        index.len = usize::MAX;
-    }
-    Ok(())
-}
-
-/// The simplest state of a conversation: its messages.
-///
-/// ```
-/// use superstep::{AgentState, AgentStateUpdate, Message};
-///
-/// let state = AgentState { messages: vec![Message::user("hi")] };
-/// let state = state.merge(AgentStateUpdate { messages: Some(vec![Message::assistant("hello")]) })?;
-/// assert_eq!(state.messages.len(), 2);
-/// # Ok::<(), superstep::InvalidUpdate>(())
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AgentState {
-    /// The conversation.
-    pub messages: Vec<Message>,
-}
-
-/// A partial [`AgentState`]: what is `None` stays as it is.
-///
-/// ```
-/// assert!(superstep::AgentStateUpdate::default().messages.is_none());
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AgentStateUpdate {
-    /// Messages to merge by id.
-    pub messages: Option<Vec<Message>>,
-}
-
-impl AgentState {
-    /// The handle of the field `messages`.
-    pub const MESSAGES: Field<AgentState, Vec<Message>> = Field::new("messages", |v| v, |w| Some(w));
-
-    /// Merges an update, outside of any graph.
-    ///
-    /// # Errors
-    /// If it removes a message that is not there.
-    pub fn merge(self, update: AgentStateUpdate) -> Result<Self, InvalidUpdate> {
-        let messages = match update.messages {
-            Some(new) => add_messages(self.messages, new)?,
-            None => self.messages,
-        };
-        Ok(Self { messages })
-    }
-}
-
-/// As the state of a [`MessageGraph`](crate::MessageGraph), under a name.
-impl State for AgentState {
-    type Schema = ();
-    type Write = Vec<Message>;
-
-    fn fields((): &()) -> &[FieldSpec] {
-        const FIELDS: &[FieldSpec] = &[FieldSpec::new("messages", FieldKind::Messages)];
-        FIELDS
-    }
-
-    fn empty((): &()) -> Self {
-        Self::default()
-    }
-
-    fn field_of((): &(), _: &Vec<Message>) -> Option<usize> {
-        Some(0)
-    }
-
-    fn update(
-        &mut self,
-        (): &(),
-        field: usize,
-        writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
-        scratch: &mut Scratch,
-    ) -> Result<Change, InvalidUpdate> {
-        State::update(&mut self.messages, &(), field, writes, scratch)
-    }
-
-    fn read(&self, (): &(), field: usize) -> Option<Vec<Message>> {
-        self.messages.read(&(), field)
-    }
-
-    fn reset(&mut self, (): &(), field: usize) {
-        self.messages.reset(&(), field);
-    }
-
-    fn prepare((): &(), write: &mut Vec<Message>) {
-        <Vec<Message> as State>::prepare(&(), write);
-    }
-
-    fn messages(write: &Vec<Message>) -> Vec<Message> {
-        <Vec<Message> as State>::messages(write)
-    }
-
-    fn message_ids(&self) -> Vec<String> {
-        self.messages.message_ids()
-    }
-}
-
-impl Persist for AgentState {
-    fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        <Vec<Message> as Persist>::encode_write(&(), write, out)
-    }
-
-    fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
-        <Vec<Message> as Persist>::decode_write(&(), field, bytes)
-    }
-
-    fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        self.messages.encode_field(&(), field, out)
-    }
-
-    fn decode_field(&mut self, (): &(), field: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        self.messages.decode_field(&(), field, bytes)
-    }
-}
-
-impl IntoUpdate<AgentState> for AgentStateUpdate {
-    fn into_update(self) -> Update<AgentState> {
-        Update::from_writes(self.messages)
-    }
-}
-
-/// The conversation itself is a state, of [`MessageGraph`](crate::MessageGraph): one field, shown without a name.
-impl State for Vec<Message> {
-    type Schema = ();
-    type Write = Vec<Message>;
-
-    fn fields((): &()) -> &[FieldSpec] {
-        const FIELDS: &[FieldSpec] = &[FieldSpec::new(ROOT, FieldKind::Messages)];
-        FIELDS
-    }
-
-    fn empty((): &()) -> Self {
-        Vec::new()
-    }
-
-    fn field_of((): &(), _: &Vec<Message>) -> Option<usize> {
-        Some(0)
-    }
-
-    fn update(
-        &mut self,
-        (): &(),
-        _: usize,
-        writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
-        scratch: &mut Scratch,
-    ) -> Result<Change, InvalidUpdate> {
-        typed::messages(self, "messages", writes, scratch)
-    }
-
-    fn read(&self, (): &(), _: usize) -> Option<Vec<Message>> {
-        Some(self.clone())
-    }
-
-    fn reset(&mut self, (): &(), _: usize) {
-        self.clear();
-    }
-
-    fn prepare((): &(), write: &mut Vec<Message>) {
-        give_ids(write);
-    }
-
-    fn messages(write: &Vec<Message>) -> Vec<Message> {
-        write.clone()
-    }
-
-    fn message_ids(&self) -> Vec<String> {
-        self.iter().filter_map(|m| m.id.clone()).collect()
-    }
-}
-
-impl Persist for Vec<Message> {
-    fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        super::encode_into(write, out)
-    }
-
-    fn decode_write((): &(), _: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
-        super::decode(bytes)
-    }
-
-    fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        super::encode_into(self, out)
-    }
-
-    fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        *self = super::decode(bytes)?;
-        Ok(())
-    }
-}
-
-/// One new message.
-impl IntoUpdate<Vec<Message>> for Message {
-    fn into_update(self) -> Update<Vec<Message>> {
-        Update::from_writes([vec![self]])
     }
 }

@@ -15,7 +15,7 @@ use crate::id::TaskId;
 use crate::node::{Interrupt, TaskInput};
 use crate::plan::{Fields, Plan};
 use crate::snapshot::StateSnapshot;
-use crate::state::{Message, Persist, Put, State};
+use crate::state::{Message, MessageChunk, Persist, Put, State};
 
 /// How to show a state: known to the graph if it saves, and to callers who know that the state can be saved.
 pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;
@@ -111,7 +111,11 @@ impl AnyEvent for Value {
 
 impl AnyEvent for MessageEvent {
     fn json(&self) -> Option<Value> {
-        Some(json!({ "message": self.to_json(), "node": self.node, "step": self.step }))
+        let mut event = json!({ "message": self.to_json(), "node": self.node, "step": self.step });
+        if let Some(chunk) = &self.chunk {
+            event["chunk"] = json!(chunk);
+        }
+        Some(event)
     }
 }
 
@@ -438,8 +442,10 @@ impl<S: State> NodeUpdate<S> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MessageEvent {
-    /// The message.
+    /// The message; of a piece, the words in it.
     pub message: Message,
+    /// All that is in it, if it is a piece of a message that is being said.
+    pub chunk: Option<MessageChunk>,
     /// The message as JSON, if the state's messages hold more than a [`Message`] can: a name, content in parts.
     pub whole: Option<Value>,
     /// The node that it comes from.

@@ -347,7 +347,7 @@ async fn nodes_and_agents_may_be_behind_pointers() {
 // ---- the graph over a list of messages ----
 
 async fn answer(messages: Vec<Message>) -> Message {
-    Message::assistant(format!("to {}", messages.last().map_or("", Message::text))).with_id("answer")
+    Message::assistant(format!("to {}", messages.last().map_or("".into(), Message::text))).with_id("answer")
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ mod questions;
 mod recovery;
 mod reducer_panics;
 mod retry;
+mod rich_messages;
 mod run_options;
 mod save_queue;
 #[cfg(feature = "fuzzing")]

@@ -21,7 +21,7 @@ async fn after(messages: Vec<Message>) -> Result<Vec<String>, superstep::Error> 
     let start = vec![Message::system("rules").with_id("s"), Message::user("hi").with_id("u")];
     app.invoke(update(start)).thread("t").await?;
     let seen = app.thread("t").state().await?;
-    Ok(seen.state.messages.iter().map(|m| m.text().to_owned()).collect())
+    Ok(seen.state.messages.iter().map(|m| m.text().into_owned()).collect())
 }
 
 #[tokio::test]

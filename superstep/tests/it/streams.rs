@@ -59,7 +59,7 @@ async fn messages_are_shown_once_and_those_of_the_input_not_at_all() {
     let mut said = Vec::new();
     while let Some(event) = stream.next().await {
         if let EventData::Message(message) = event.unwrap().data {
-            said.push((message.node, message.message.text().to_owned(), message.step));
+            said.push((message.node, message.message.text().into_owned(), message.step));
         }
     }
     assert_eq!(said, [("echo".to_owned(), "hi".to_owned(), 1)]);
@@ -168,7 +168,7 @@ async fn a_message_is_shown_with_its_name_and_content_in_parts() {
     let event = stream.next().await.unwrap().unwrap();
     assert_eq!(event.to_json().unwrap(), json!({ "message": said, "node": "say", "step": 1 }));
     let EventData::Message(event) = event.data else { panic!("it is a message") };
-    assert_eq!((event.message.text(), event.whole), ("a cup", Some(said)));
+    assert_eq!((&*event.message.text(), event.whole), ("a cup", Some(said)));
 }
 
 #[tokio::test]

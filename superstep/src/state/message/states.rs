@@ -1,0 +1,202 @@
+//! Conversations as states: by themselves, and under a name.
+
+use serde::{Deserialize, Serialize};
+
+use super::Message;
+use super::merge::{add_messages, give_ids};
+use crate::channel::typed;
+use crate::error::InvalidUpdate;
+use crate::plan::ROOT;
+use crate::state::{Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
+
+/// The simplest state of a conversation: its messages.
+///
+/// ```
+/// use superstep::{AgentState, AgentStateUpdate, Message};
+///
+/// let state = AgentState { messages: vec![Message::user("hi")] };
+/// let state = state.merge(AgentStateUpdate { messages: Some(vec![Message::assistant("hello")]) })?;
+/// assert_eq!(state.messages.len(), 2);
+/// # Ok::<(), superstep::InvalidUpdate>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    /// The conversation.
+    pub messages: Vec<Message>,
+}
+
+/// A partial [`AgentState`]: what is `None` stays as it is.
+///
+/// ```
+/// assert!(superstep::AgentStateUpdate::default().messages.is_none());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentStateUpdate {
+    /// Messages to merge by id.
+    pub messages: Option<Vec<Message>>,
+}
+
+impl AgentState {
+    /// The handle of the field `messages`.
+    pub const MESSAGES: Field<AgentState, Vec<Message>> = Field::new("messages", |v| v, |w| Some(w));
+
+    /// Merges an update, outside of any graph.
+    ///
+    /// # Errors
+    /// If it removes a message that is not there.
+    pub fn merge(self, update: AgentStateUpdate) -> Result<Self, InvalidUpdate> {
+        let messages = match update.messages {
+            Some(new) => add_messages(self.messages, new)?,
+            None => self.messages,
+        };
+        Ok(Self { messages })
+    }
+}
+
+/// As the state of a [`MessageGraph`](crate::MessageGraph), under a name.
+impl State for AgentState {
+    type Schema = ();
+    type Write = Vec<Message>;
+
+    fn fields((): &()) -> &[FieldSpec] {
+        const FIELDS: &[FieldSpec] = &[FieldSpec::new("messages", FieldKind::Messages)];
+        FIELDS
+    }
+
+    fn empty((): &()) -> Self {
+        Self::default()
+    }
+
+    fn field_of((): &(), _: &Vec<Message>) -> Option<usize> {
+        Some(0)
+    }
+
+    fn update(
+        &mut self,
+        (): &(),
+        field: usize,
+        writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
+        scratch: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate> {
+        State::update(&mut self.messages, &(), field, writes, scratch)
+    }
+
+    fn read(&self, (): &(), field: usize) -> Option<Vec<Message>> {
+        self.messages.read(&(), field)
+    }
+
+    fn reset(&mut self, (): &(), field: usize) {
+        self.messages.reset(&(), field);
+    }
+
+    fn prepare((): &(), write: &mut Vec<Message>) {
+        <Vec<Message> as State>::prepare(&(), write);
+    }
+
+    fn messages(write: &Vec<Message>) -> Vec<Message> {
+        <Vec<Message> as State>::messages(write)
+    }
+
+    fn message_ids(&self) -> Vec<String> {
+        self.messages.message_ids()
+    }
+}
+
+impl Persist for AgentState {
+    fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        <Vec<Message> as Persist>::encode_write(&(), write, out)
+    }
+
+    fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
+        <Vec<Message> as Persist>::decode_write(&(), field, bytes)
+    }
+
+    fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        self.messages.encode_field(&(), field, out)
+    }
+
+    fn decode_field(&mut self, (): &(), field: usize, bytes: &[u8]) -> Result<(), CodecError> {
+        self.messages.decode_field(&(), field, bytes)
+    }
+}
+
+impl IntoUpdate<AgentState> for AgentStateUpdate {
+    fn into_update(self) -> Update<AgentState> {
+        Update::from_writes(self.messages)
+    }
+}
+
+/// The conversation itself is a state, of [`MessageGraph`](crate::MessageGraph): one field, shown without a name.
+impl State for Vec<Message> {
+    type Schema = ();
+    type Write = Vec<Message>;
+
+    fn fields((): &()) -> &[FieldSpec] {
+        const FIELDS: &[FieldSpec] = &[FieldSpec::new(ROOT, FieldKind::Messages)];
+        FIELDS
+    }
+
+    fn empty((): &()) -> Self {
+        Vec::new()
+    }
+
+    fn field_of((): &(), _: &Vec<Message>) -> Option<usize> {
+        Some(0)
+    }
+
+    fn update(
+        &mut self,
+        (): &(),
+        _: usize,
+        writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
+        scratch: &mut Scratch,
+    ) -> Result<Change, InvalidUpdate> {
+        typed::messages(self, "messages", writes, scratch)
+    }
+
+    fn read(&self, (): &(), _: usize) -> Option<Vec<Message>> {
+        Some(self.clone())
+    }
+
+    fn reset(&mut self, (): &(), _: usize) {
+        self.clear();
+    }
+
+    fn prepare((): &(), write: &mut Vec<Message>) {
+        give_ids(write);
+    }
+
+    fn messages(write: &Vec<Message>) -> Vec<Message> {
+        write.clone()
+    }
+
+    fn message_ids(&self) -> Vec<String> {
+        self.iter().filter_map(|m| m.id.clone()).collect()
+    }
+}
+
+impl Persist for Vec<Message> {
+    fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        crate::state::encode_into(write, out)
+    }
+
+    fn decode_write((): &(), _: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
+        crate::state::decode(bytes)
+    }
+
+    fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        crate::state::encode_into(self, out)
+    }
+
+    fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
+        *self = crate::state::decode(bytes)?;
+        Ok(())
+    }
+}
+
+/// One new message.
+impl IntoUpdate<Vec<Message>> for Message {
+    fn into_update(self) -> Update<Vec<Message>> {
+        Update::from_writes([vec![self]])
+    }
+}
