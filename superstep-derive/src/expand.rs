@@ -2,6 +2,7 @@
 //!
 //! Every path is absolute, so that nothing in the user's module can stand in the way.
 
+mod conversation;
 mod handles;
 mod persist;
 mod schema;
@@ -37,6 +38,7 @@ fn state_code(model: &Model) -> TokenStream {
         handles::expand(model),
         write::expand(model),
         state::expand(model),
+        conversation::expand(model),
         persist::expand(model),
         schema::expand(model),
     ];

@@ -18,9 +18,9 @@ use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::state::State;
 
-pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent};
+pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent, StateNode};
 pub use args::{
-    Attempt, FromContext, FromInput, Narrow, Previous, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle,
+    Attempt, FromContext, FromInput, Narrow, Previous, Reached, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle,
     StreamWriter,
 };
 pub(crate) use command::ParentCommand;
@@ -78,6 +78,8 @@ pub struct Call<'a, S: State> {
     pub(crate) plan: &'a Plan<S>,
     pub(crate) node: usize,
     pub(crate) input: Given<'a, S>,
+    /// The state at the beginning of the step, for nodes that were sent something.
+    pub(crate) state: Option<&'a Arc<S>>,
     /// The fields that have a value; for graphs inside nodes.
     pub(crate) present: Option<&'a crate::engine::Bits>,
     /// How the state is decoded, if it can be.

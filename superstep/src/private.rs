@@ -5,8 +5,8 @@ use std::any::Any;
 pub use crate::error::InvalidUpdate;
 pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
-    Change, CodecError, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Message, MessageLike, Persist, Put,
-    Scratch, State, Storable, Update,
+    Change, CodecError, Conversation, ConversationField, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Message,
+    MessageLike, Persist, Put, Scratch, State, Storable, Update,
 };
 
 pub use crate::__schema as schema;

@@ -19,8 +19,9 @@ pub use field::Field;
 pub(crate) use json::json_object;
 pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
 pub use message::{
-    AgentState, AgentStateUpdate, Block, Delta, DeltaPart, JsonMap, Media, MediaSource, Message, MessageAssembler,
-    MessageChunk, MessageKind, MessageLike, RichMessage, Role, ToolAnswer, ToolCall, Usage, add_messages,
+    AgentState, AgentStateUpdate, Block, Conversation, ConversationField, Delta, DeltaPart, JsonMap, Media,
+    MediaSource, Message, MessageAssembler, MessageChunk, MessageKind, MessageLike, RichMessage, Role, ToolAnswer,
+    ToolCall, Usage, add_messages,
 };
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};

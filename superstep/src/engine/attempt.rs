@@ -177,6 +177,7 @@ impl<S: State> Job<S> {
                 plan: &self.plan,
                 node: self.node,
                 input: self.input.given(),
+                state: Some(&self.state),
                 present: Some(&self.seed.present),
                 codec: self.codec,
                 step: self.seed.step,
@@ -527,9 +528,18 @@ impl<S: State> Plan<S> {
                 PathFn::Sync(path) => routes_of(path, &*state),
                 PathFn::Async(path) => {
                     let mut context = || unreachable!("a path has no context");
-                    let (input, context) = (Given::State(&state), &mut context);
-                    caught(path(Call { plan: self, node, input, present: None, codec: None, step, stop, context }))
-                        .await
+                    let call = Call {
+                        plan: self,
+                        node,
+                        input: Given::State(&state),
+                        state: None,
+                        present: None,
+                        codec: None,
+                        step,
+                        stop,
+                        context: &mut context,
+                    };
+                    caught(path(call)).await
                 }
             };
             self.take_routes(node, branch, routes, writes)?;

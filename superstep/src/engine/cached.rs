@@ -33,8 +33,8 @@ impl<S: State> Run<S> {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
                 let (plan, codec) = (&self.plan, self.graph.codec);
-                let call =
-                    Call { plan, node, input: input.given(), present: None, codec, step, stop, context: &mut none };
+                let (input, state) = (input.given(), Some(&self.live.state));
+                let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
                 key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
             }
             None => self.whole_input_key(node, input),

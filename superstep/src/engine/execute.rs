@@ -217,7 +217,7 @@ impl<S: State> Run<S> {
         let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let mut none = || unreachable!("the node asks for no context");
         let input = Given::State(&self.live.state);
-        call_node(plan, Call { plan, node, input, present: None, codec, step, stop, context: &mut none })
+        call_node(plan, Call { plan, node, input, state: None, present: None, codec, step, stop, context: &mut none })
     }
 
     /// Calls the node; a context is made only if it asks for one.
@@ -235,6 +235,7 @@ impl<S: State> Run<S> {
         let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
+        let state = matches!(input, TaskInput::Sent(_)).then(|| self.live.state.clone());
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.lone_task_id(node_ix);
@@ -242,7 +243,8 @@ impl<S: State> Run<S> {
             });
             cx.clone()
         };
-        let call = Call { plan, node: node_ix, input: input.given(), present, codec, step, stop, context: &mut make };
+        let (input, state) = (input.given(), state.as_ref());
+        let call = Call { plan, node: node_ix, input, state, present, codec, step, stop, context: &mut make };
         let mut future = call_node(plan, call);
         if heard {
             future = crate::current::inside(make(), future);

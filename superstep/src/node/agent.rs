@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::{FromInput, IntoOutcome};
+use crate::context::Context;
 use crate::error::BoxError;
 use crate::state::{AgentState, IntoUpdate, Message, Role, State, add_messages};
 
@@ -72,6 +74,49 @@ pub trait Node<S: State>: Send + Sync + 'static {
     /// # Errors
     /// Whatever went wrong; it fails the run unless the node has a retry or a handler.
     async fn run(&self, state: S) -> Result<(S, Next), BoxError>;
+}
+
+/// A node as a type that takes and returns what functions can, its context included.
+///
+/// ```
+/// use std::sync::Arc;
+/// use async_trait::async_trait;
+/// use superstep::{AgentState, AgentStateUpdate, BoxError, Context, Message, StateGraph, StateNode, START};
+///
+/// struct Greet { name: String }
+///
+/// #[async_trait]
+/// impl StateNode<AgentState> for Greet {
+///     type Input = Arc<AgentState>;
+///     type Output = AgentStateUpdate;
+///     async fn run(&self, _: Arc<AgentState>, cx: Context) -> Result<AgentStateUpdate, BoxError> {
+///         let greeting = Message::assistant(format!("hello, {}, in step {}", self.name, cx.step()));
+///         Ok(AgentStateUpdate { messages: Some(vec![greeting]) })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new()
+///     .add_node("greet", Greet { name: "Ada".into() })
+///     .add_edge(START, "greet")
+///     .compile()?;
+/// assert_eq!(app.invoke(()).await?.state.messages[0].text(), "hello, Ada, in step 1");
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait StateNode<S: State>: Send + Sync + 'static {
+    /// What it takes: the state, what it was sent, or both.
+    type Input: FromInput<S> + Send;
+    /// What it returns.
+    type Output: IntoOutcome<S>;
+
+    /// One step.
+    ///
+    /// # Errors
+    /// Whatever went wrong; it fails the run unless the node has a retry or a handler.
+    async fn run(&self, input: Self::Input, cx: Context) -> Result<Self::Output, BoxError>;
 }
 
 /// Something that turns a state into the next one; a node of any graph over that state.

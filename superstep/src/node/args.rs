@@ -116,6 +116,38 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
     }
 }
 
+/// The state at the beginning of the step, and what the node was sent, if it was reached by a [`Send`](crate::Send).
+///
+/// A payload can so stay small: the state need not be part of it.
+///
+/// ```
+/// use superstep::{AgentState, Reached};
+/// async fn work(Reached { state, sent }: Reached<AgentState, u32>) {
+///     println!("{} messages, {sent:?}", state.messages.len());
+/// }
+/// # let _ = superstep::StateGraph::<AgentState>::new().add_node("work", work);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Reached<S, T> {
+    /// The state.
+    pub state: Arc<S>,
+    /// What it was sent; nothing if it was reached by an edge.
+    pub sent: Option<T>,
+}
+
+impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S, T> {
+    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        match (call.input, call.state) {
+            (Given::State(state), _) => Ok(Self { state: state.clone(), sent: None }),
+            (Given::Sent(_), None) => Err(not_the_state()),
+            (Given::Sent(_), Some(state)) => {
+                let Sent(sent) = Sent::from_input(call)?;
+                Ok(Self { state: state.clone(), sent: Some(sent) })
+            }
+        }
+    }
+}
+
 impl FromInput<JsonState> for JsonInput {
     fn from_input(call: &Call<'_, JsonState>) -> Result<Self, BoxError> {
         Ok(JsonInput(match call.input {

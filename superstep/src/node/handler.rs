@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Agent, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Next, Node, NodeFuture, Outcome, PartialAgent,
+    StateNode,
 };
 use crate::error::BoxError;
 use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, Workflow, WorkflowState};
@@ -192,6 +193,33 @@ impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A 
             let agent = agent.clone();
             async move { Ok((agent.run(state).await?, Next::Continue)) }
         })
+    }
+}
+
+/// Tells [`StateNode`]s from functions.
+#[doc(hidden)]
+pub struct StateNodeMarker;
+
+#[diagnostic::do_not_recommend]
+impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
+    #[allow(private_interfaces)]
+    fn into_node(self) -> BoxedNode<S> {
+        let node = Arc::new(self);
+        let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
+            Err(error) => refused(error),
+            Ok(input) => {
+                let (node, cx) = (node.clone(), (call.context)());
+                Box::pin(async move { node.run(input, cx).await?.into_outcome() }) as NodeFuture<S>
+            }
+        };
+        BoxedNode {
+            run: Arc::new(run),
+            made_of: std::any::type_name::<N>(),
+            subgraph: None,
+            steers: N::Output::steers(),
+            asks: true,
+            needs_present: false,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub use chunk::{Delta, DeltaPart, MessageAssembler, MessageChunk};
 pub(crate) use merge::{MessageIndex, give_ids, merge_messages};
 pub use merge::{MessageLike, add_messages};
 pub use rich::{Block, Media, MediaSource, RichMessage, Role, ToolAnswer, Usage};
-pub use states::{AgentState, AgentStateUpdate};
+pub use states::{AgentState, AgentStateUpdate, Conversation, ConversationField};
 
 /// JSON fields by name.
 pub type JsonMap = serde_json::Map<String, serde_json::Value>;

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::{
-    Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, EchoAgent, EphemeralValue,
-    ErrorKind, JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message, MessageGraph, Mode,
-    MutationLog, Next, Node, NodeBuilder, ParallelNode, PartialAgent, Pregel, PregelBuilder, RetryPolicy, START,
-    StateGraph, StateMutation, Workflow, WorkflowError, WorkflowState,
+    Agent, AgentState, BinaryOperatorAggregate, BoxError, BuildError, CachePolicy, Command, Context, Conversation, END,
+    EchoAgent, EphemeralValue, ErrorKind, JsonReducer, LastValue, MemoryCache, MemorySaver, MergeStrategy, Message,
+    MessageGraph, Mode, MutationLog, Next, Node, NodeBuilder, ParallelNode, PartialAgent, Pregel, PregelBuilder,
+    Reached, RetryPolicy, START, State, StateGraph, StateMutation, StateNode, Workflow, WorkflowError, WorkflowState,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says};
@@ -399,4 +399,64 @@ fn limits_of_subscribers_that_make_no_sense_are_reported() {
         places[0].contains("node `n`") && places[1].contains("node `n`") && places[2].contains("graph"),
         "{errors}"
     );
+}
+
+/// A node as a type that wants all there is.
+struct Porter;
+
+#[async_trait::async_trait]
+impl StateNode<AgentState> for Porter {
+    type Input = Reached<AgentState, u32>;
+    type Output = Command<AgentState>;
+    async fn run(&self, reached: Self::Input, cx: Context) -> Result<Self::Output, BoxError> {
+        let text = format!("{} in {} with {:?}", cx.node(), reached.state.messages.len(), reached.sent);
+        Ok(Command::new().update(AgentState::say(vec![Message::assistant(text)])).goto(END))
+    }
+}
+
+#[tokio::test]
+async fn a_state_node_gets_the_state_and_what_it_was_sent() {
+    let said = |out: superstep::Output<AgentState>| {
+        out.state.messages.iter().skip(1).map(|m| m.text().into_owned()).collect::<Vec<_>>()
+    };
+    let input = || AgentState { messages: vec![Message::user("hi")] };
+    let by_edge = StateGraph::<AgentState>::new()
+        .add_node("porter", Porter)
+        .add_node("never", |_: AgentState| async { vec![Message::assistant("never")] })
+        .add_edge(START, "porter")
+        .compile()
+        .unwrap();
+    assert_eq!(said(by_edge.invoke(input()).await.unwrap()), ["porter in 1 with None"]);
+    for sends in [vec![7], vec![7, 8]] {
+        let payloads = sends.clone();
+        let by_send = StateGraph::<AgentState>::new()
+            .add_node("porter", Porter)
+            .add_conditional_edges(START, move |_: &AgentState| {
+                payloads.iter().map(|n| superstep::Send::new("porter", *n)).collect::<Vec<_>>()
+            })
+            .checkpointer(MemorySaver::new())
+            .compile()
+            .unwrap();
+        let expected: Vec<_> = sends.iter().map(|n| format!("porter in 1 with Some({n})")).collect();
+        assert_eq!(said(by_send.invoke(input()).thread("t").await.unwrap()), expected);
+    }
+}
+
+#[derive(State, Clone, Default, serde::Serialize, serde::Deserialize)]
+struct Desk<T> {
+    #[state(messages)]
+    talk: Vec<Message>,
+    #[state(append)]
+    notes: Vec<T>,
+}
+
+#[test]
+fn a_state_with_one_list_of_messages_is_a_conversation() {
+    fn last<S: Conversation>(state: &S) -> String {
+        state.conversation().last().map_or_else(String::new, |m| m.text().into_owned())
+    }
+    let desk = Desk { talk: vec![Message::user("hello")], notes: vec![1] };
+    assert_eq!(last(&desk), "hello");
+    let update = Desk::<u8>::say(vec![Message::assistant("hi")]);
+    assert_eq!(update.get(Desk::<u8>::TALK).map(Vec::len), Some(1));
 }

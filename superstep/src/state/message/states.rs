@@ -9,6 +9,78 @@ use crate::error::InvalidUpdate;
 use crate::plan::ROOT;
 use crate::state::{Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 
+/// A state that holds a conversation, which agents and tools read and add to.
+///
+/// `#[derive(State)]` writes it for states with one field `#[state(messages)]` of type `Vec<Message>`.
+///
+/// ```
+/// use superstep::{Conversation, Message, State};
+/// # use serde::{Deserialize, Serialize};
+///
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Support {
+///     #[state(messages)]
+///     messages: Vec<Message>,
+///     customer: Option<String>,
+/// }
+///
+/// let state = Support { messages: vec![Message::user("help")], customer: None };
+/// assert_eq!(state.conversation()[0].text(), "help");
+/// assert_eq!(Support::say(vec![Message::assistant("gladly")]).get(Support::MESSAGES).map(Vec::len), Some(1));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` holds no conversation",
+    note = "give it one field `#[state(messages)] messages: Vec<superstep::Message>`, or implement `Conversation` by hand if it has several"
+)]
+pub trait Conversation: State {
+    /// The messages so far.
+    fn conversation(&self) -> &[Message];
+
+    /// An update that merges messages into the conversation.
+    fn say(messages: Vec<Message>) -> Update<Self>;
+}
+
+impl Conversation for AgentState {
+    fn conversation(&self) -> &[Message] {
+        &self.messages
+    }
+
+    fn say(messages: Vec<Message>) -> Update<Self> {
+        Update::from_writes([messages])
+    }
+}
+
+impl Conversation for Vec<Message> {
+    fn conversation(&self) -> &[Message] {
+        self
+    }
+
+    fn say(messages: Vec<Message>) -> Update<Self> {
+        Update::from_writes([messages])
+    }
+}
+
+/// The type of a field that is a conversation; the lifetime defers the check.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no conversation",
+    note = "agents need a field `#[state(messages)]` of type `Vec<superstep::Message>`"
+)]
+pub trait ConversationField<'checked>: Sized {
+    /// The messages in it.
+    fn messages(&self) -> &[Message];
+    /// As what is written to it.
+    fn from_messages(messages: Vec<Message>) -> Self;
+}
+
+impl ConversationField<'_> for Vec<Message> {
+    fn messages(&self) -> &[Message] {
+        self
+    }
+    fn from_messages(messages: Vec<Message>) -> Self {
+        messages
+    }
+}
+
 /// The simplest state of a conversation: its messages.
 ///
 /// ```
