@@ -195,6 +195,15 @@ impl Message {
         self
     }
 
+    /// A random id for a message.
+    ///
+    /// ```
+    /// assert_ne!(superstep::Message::new_id(), superstep::Message::new_id());
+    /// ```
+    pub fn new_id() -> String {
+        crate::id::random_uuid()
+    }
+
     /// Its text, all parts of it one after the other; empty for removals.
     pub fn text(&self) -> Cow<'_, str> {
         match &self.kind {

@@ -1,0 +1,13 @@
+//! Agents on [superstep](superstep) graphs: models, tools, and the loop that lets them work together.
+//!
+//! Everything here stands on superstep's public API: an agent is a graph that can be drawn, streamed, paused, resumed
+//! and rewound like any other.
+
+pub mod model;
+pub mod tool;
+
+pub use model::{
+    ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, Reply, ScriptedModel,
+    Settings, ToolChoice,
+};
+pub use tool::{IntoToolOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};

@@ -1,0 +1,178 @@
+//! Chat models: what they are asked, how they answer, and how their words reach the streams of a graph.
+
+mod error;
+mod request;
+mod scripted;
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use futures_core::Stream;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use superstep::{Message, MessageAssembler, MessageChunk, current};
+
+pub use error::{ModelError, ModelErrorKind};
+pub use request::{ChatRequest, OutputSchema, Settings, ToolChoice};
+pub use scripted::{Reply, ScriptedModel};
+
+/// The pieces of an answer as they come; an error is the last thing that it gives.
+pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<MessageChunk, ModelError>> + Send>>;
+
+/// A model that answers conversations.
+///
+/// Providers implement these two ways to ask; programs use [`ChatModelExt::ask`], which picks the right one.
+/// Both must come to the same message.
+///
+/// ```
+/// use superstep_agent::{ChatModel, ChatModelExt, ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), superstep_agent::ModelError> {
+/// let model: std::sync::Arc<dyn ChatModel> = std::sync::Arc::new(ScriptedModel::new(["Paris"]));
+/// let answer = model.ask("What is the capital of France?").await?;
+/// assert_eq!(answer.text(), "Paris");
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait ChatModel: Send + Sync + 'static {
+    /// The model's name, for logs and errors.
+    fn name(&self) -> &str;
+
+    /// The answer at once.
+    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError>;
+
+    /// The answer in pieces. All pieces carry the id of the message.
+    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError>;
+}
+
+#[async_trait]
+impl<M: ChatModel + ?Sized> ChatModel for std::sync::Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
+        (**self).generate(request).await
+    }
+    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
+        (**self).stream(request).await
+    }
+}
+
+#[async_trait]
+impl<M: ChatModel + ?Sized> ChatModel for Box<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
+        (**self).generate(request).await
+    }
+    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
+        (**self).stream(request).await
+    }
+}
+
+/// How programs ask a [`ChatModel`].
+///
+/// ```
+/// use superstep::Message;
+/// use superstep_agent::{ChatModelExt, ChatRequest, ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), superstep_agent::ModelError> {
+/// let model = ScriptedModel::new(["Blue."]);
+/// let request = ChatRequest::new([Message::system("Be brief."), Message::user("Which colour has the sky?")]);
+/// assert_eq!(model.ask(request.temperature(0.0)).await?.text(), "Blue.");
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait ChatModelExt: ChatModel {
+    /// The model's answer, with an id.
+    ///
+    /// Inside a node of a run that is streamed in `messages` mode, its words are seen there as they come.
+    async fn ask(&self, request: impl Into<ChatRequest> + Send) -> Result<Message, ModelError> {
+        let request = request.into();
+        let answer =
+            if current::wants_messages() { said_aloud(self, request).await } else { self.generate(request).await };
+        answer.map(with_id)
+    }
+
+    /// The model's answer as a value. An answer that does not fit is given back to the model with the reason, twice at
+    /// most.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use superstep_agent::{ChatModelExt, ScriptedModel};
+    ///
+    /// #[derive(Debug, Deserialize, JsonSchema)]
+    /// struct Weather { celsius: f64 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), superstep_agent::ModelError> {
+    /// let model = ScriptedModel::new([r#"{"degrees": 21}"#, r#"{"celsius": 21}"#]);
+    /// let weather: Weather = model.ask_for("How warm is it?").await?;
+    /// assert_eq!(weather.celsius, 21.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        request: impl Into<ChatRequest> + Send,
+    ) -> Result<T, ModelError> {
+        let mut request = request.into();
+        request.output = Some(OutputSchema::of::<T>());
+        let mut mistakes = 0;
+        loop {
+            let answer = self.ask(request.clone()).await?;
+            match parse::<T>(&answer.text()) {
+                Ok(value) => return Ok(value),
+                Err(why) if mistakes == 2 => {
+                    let words = format!("its answer does not fit the asked form: {why}");
+                    return Err(ModelError::new(ModelErrorKind::InvalidOutput, self.name(), words));
+                }
+                Err(why) => {
+                    mistakes += 1;
+                    let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
+                    request.messages.extend([answer, Message::user(correction)]);
+                }
+            }
+        }
+    }
+}
+
+impl<M: ChatModel + ?Sized> ChatModelExt for M {}
+
+/// Asks for pieces and passes each on as it comes.
+async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> Result<Message, ModelError> {
+    let mut pieces = model.stream(request).await?;
+    let mut whole = MessageAssembler::new();
+    while let Some(piece) = next(&mut pieces).await {
+        let piece = piece?;
+        current::emit_chunk(piece.clone()).await;
+        whole.push(piece);
+    }
+    if whole.is_empty() {
+        return Err(ModelError::new(
+            ModelErrorKind::BrokenStream,
+            model.name(),
+            "its stream ended before it said anything",
+        ));
+    }
+    Ok(whole.finish())
+}
+
+async fn next(pieces: &mut ChunkStream) -> Option<Result<MessageChunk, ModelError>> {
+    std::future::poll_fn(|cx| pieces.as_mut().poll_next(cx)).await
+}
+
+fn with_id(message: Message) -> Message {
+    if message.id.is_some() { message } else { message.with_id(Message::new_id()) }
+}
+
+/// The value in an answer; models like to wrap it in a fence.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text = text.trim();
+    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).and_then(|t| t.strip_suffix("```"));
+    serde_json::from_str(inner.unwrap_or(text)).map_err(|e| e.to_string())
+}

@@ -1,0 +1,119 @@
+//! Tools: what a model may call, what they know of the run, and what they give back.
+
+mod context;
+mod error;
+mod output;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use superstep::JsonMap;
+
+pub use context::{FromToolContext, ToolContext};
+pub use error::ToolError;
+pub use output::{IntoToolOutput, Json, ToolOutput};
+
+/// Something that a model can call.
+///
+/// Most tools are functions with [`#[tool]`](crate::tool); this is what the attribute writes, and what tools with data
+/// of their own implement.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use serde_json::{json, Value};
+/// use superstep_agent::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+///
+/// struct Dice { sides: u32 }
+///
+/// #[async_trait]
+/// impl Tool for Dice {
+///     fn spec(&self) -> ToolSpec {
+///         ToolSpec::new("dice", format!("Throws a die with {} sides.", self.sides))
+///     }
+///     async fn call(&self, _: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+///         Ok(ToolOutput::text("4"))
+///     }
+/// }
+/// assert_eq!(Dice { sides: 6 }.spec().name, "dice");
+/// ```
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// What the model is told about it.
+    fn spec(&self) -> ToolSpec;
+
+    /// Carries out a call. The arguments are what the model wrote: they may be anything.
+    async fn call(&self, args: Value, cx: ToolContext) -> Result<ToolOutput, ToolError>;
+
+    /// Whether its result is the agent's answer: the model is not asked again.
+    fn returns_directly(&self) -> bool {
+        false
+    }
+}
+
+#[async_trait]
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn spec(&self) -> ToolSpec {
+        (**self).spec()
+    }
+    async fn call(&self, args: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        (**self).call(args, cx).await
+    }
+    fn returns_directly(&self) -> bool {
+        (**self).returns_directly()
+    }
+}
+
+/// What a model is told about a tool.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use superstep_agent::ToolSpec;
+///
+/// #[derive(JsonSchema)]
+/// #[allow(dead_code)]
+/// struct Args { city: String }
+///
+/// let spec = ToolSpec::new("weather", "How the weather is.").args::<Args>();
+/// assert_eq!(spec.parameters["required"][0], "city");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to call it.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: Value,
+    /// Fields of the provider's own, added to what it is told as they are.
+    #[serde(default, skip_serializing_if = "JsonMap::is_empty")]
+    pub extra: JsonMap,
+}
+
+impl ToolSpec {
+    /// A tool without arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let parameters = json!({ "type": "object", "properties": {} });
+        Self { name: name.into(), description: description.into(), parameters, extra: JsonMap::new() }
+    }
+
+    /// With the fields of `A` as arguments.
+    pub fn args<A: JsonSchema>(self) -> Self {
+        let mut schema = schemars::schema_for!(A);
+        // They speak of the Rust type, not of the tool.
+        schema.remove("$schema");
+        schema.remove("title");
+        schema.remove("description");
+        schema.ensure_object().entry("properties").or_insert_with(|| json!({}));
+        self.parameters(schema.to_value())
+    }
+
+    /// With arguments by their JSON schema.
+    pub fn parameters(mut self, schema: Value) -> Self {
+        self.parameters = schema;
+        self
+    }
+}
