@@ -15,6 +15,11 @@ impl Errors {
         self.0.push(syn::Error::new_spanned(place, what));
     }
 
+    /// Notes a mistake that was found elsewhere.
+    pub(crate) fn push(&mut self, error: syn::Error) {
+        self.0.push(error);
+    }
+
     /// The messages, for tests.
     #[cfg(test)]
     pub(crate) fn texts(&self) -> Vec<String> {

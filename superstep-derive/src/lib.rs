@@ -1,4 +1,5 @@
-//! The derive macros of superstep: [`macro@State`] for the state of a graph, [`macro@Routes`] for its branches.
+//! The macros of superstep: [`macro@State`] for the state of a graph, [`macro@Routes`] for its branches,
+//! [`macro@tool`] for functions that models may call.
 //!
 //! A derive is a pipeline. `ast` finds the fields, `attr` reads the attributes, `valid` checks what they
 //! say together and makes a `Model`, `expand` writes the code. Mistakes are collected on the way and
@@ -12,6 +13,7 @@ mod expand;
 mod names;
 mod routes;
 mod setter;
+mod tool;
 mod valid;
 
 use proc_macro::TokenStream;
@@ -105,4 +107,28 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Routes, attributes(route))]
 pub fn derive_routes(input: TokenStream) -> TokenStream {
     routes::derive(&parse_macro_input!(input as DeriveInput)).into()
+}
+
+/// Makes a function a tool that models can call.
+///
+/// ```text
+/// /// How the weather is in a city.
+/// #[tool]
+/// async fn weather(
+///     /// The city, in English.
+///     city: String,
+///     #[inject] store: StoreHandle,
+/// ) -> Result<String, BoxError> { .. }
+///
+/// let tools = ToolNode::new([weather]);          // `weather` is the tool
+/// let text = weather::run("Oslo".into(), store); // and this is the function
+/// ```
+///
+/// The doc comments are what the model is told; the arguments must be `Deserialize + JsonSchema`, and may carry
+/// attributes of both. Arguments with `#[inject]` are given by the run and stay invisible to the model: see
+/// `FromToolContext`. `#[tool(name = "get_weather")]` tells the model another name; with `#[tool(return_direct)]` the
+/// result is the agent's answer.
+#[proc_macro_attribute]
+pub fn tool(said: TokenStream, function: TokenStream) -> TokenStream {
+    tool::expand(said.into(), parse_macro_input!(function as syn::ItemFn)).into()
 }

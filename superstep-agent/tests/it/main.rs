@@ -1,0 +1,5 @@
+//! Agents, tools and models through the public API.
+
+#![allow(missing_docs)]
+
+mod tools;

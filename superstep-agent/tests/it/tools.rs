@@ -1,0 +1,51 @@
+//! Functions as tools.
+
+use serde_json::json;
+use superstep_agent::{Json, Tool, ToolError, tool};
+
+/// Adds two numbers.
+///
+/// Use it for sums.
+#[tool]
+fn add(
+    /// The first.
+    a: i64,
+    #[serde(default)] b: i64,
+) -> i64 {
+    a + b
+}
+
+/// Looks up words.
+#[tool(name = "dictionary", return_direct)]
+async fn look_up(words: Vec<String>, language: Option<String>) -> Result<Json<Vec<usize>>, ToolError> {
+    if words.is_empty() {
+        return Err(ToolError::invalid("no words"));
+    }
+    let _ = language;
+    Ok(Json(words.iter().map(String::len).collect()))
+}
+
+#[test]
+fn a_function_tells_the_model_its_doc_comments_and_arguments() {
+    let spec = add.spec();
+    assert_eq!((&*spec.name, &*spec.description), ("add", "Adds two numbers.\n\nUse it for sums."));
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "integer", "format": "int64", "description": "The first." },
+            "b": { "type": "integer", "format": "int64", "default": 0 },
+        },
+        "required": ["a"],
+    });
+    assert_eq!(spec.parameters, expected);
+    assert!(!add.returns_directly());
+    assert_eq!(look_up.spec().name, "dictionary");
+    assert_eq!(look_up.spec().parameters["required"], json!(["words"]));
+    assert!(look_up.returns_directly());
+}
+
+#[tokio::test]
+async fn a_tool_is_still_a_function() {
+    assert_eq!(add::run(1, 2), 3);
+    assert_eq!(look_up::run(vec!["tea".into()], None).await.unwrap().0, [3]);
+}
