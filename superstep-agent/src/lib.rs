@@ -6,12 +6,18 @@
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+mod agent;
+pub mod middleware;
 pub mod model;
 pub mod tool;
 
+pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
 pub use model::{
     ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, Reply, ScriptedModel,
     Settings, ToolChoice,
 };
 pub use superstep_derive::tool;
-pub use tool::{IntoToolOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+pub use tool::{
+    IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,
+    tools_condition,
+};

@@ -2,7 +2,9 @@
 
 mod context;
 mod error;
+mod node;
 mod output;
+mod policy;
 
 use std::sync::Arc;
 
@@ -14,7 +16,10 @@ use superstep::JsonMap;
 
 pub use context::{FromToolContext, ToolContext};
 pub use error::ToolError;
+pub use node::{ToolNode, tools_condition};
+pub(crate) use node::{Tools, open_calls};
 pub use output::{IntoToolOutput, Json, ToolOutput};
+pub use policy::{ErrorHandler, OnToolError};
 
 /// Something that a model can call.
 ///
@@ -117,3 +122,57 @@ impl ToolSpec {
         self
     }
 }
+
+/// Tools to give to an agent: one, several of different types as a tuple, or a list.
+///
+/// ```
+/// use std::sync::Arc;
+/// use superstep_agent::{tool, IntoTools, Tool};
+///
+/// /// Adds.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 { a + b }
+/// /// Greets.
+/// #[tool]
+/// fn greet(name: String) -> String { format!("hello, {name}") }
+///
+/// assert_eq!((add, greet).into_tools().len(), 2);
+/// assert_eq!([add].into_tools().len(), 1);
+/// let found_at_run_time: Vec<Arc<dyn Tool>> = vec![Arc::new(greet)];
+/// assert_eq!(found_at_run_time.into_tools().len(), 1);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of tools",
+    note = "give a tuple of tools `(add, search)`, an array of one kind, or a `Vec<Arc<dyn Tool>>`; functions become tools with `#[tool]`"
+)]
+pub trait IntoTools {
+    /// The tools as a list.
+    fn into_tools(self) -> Vec<Arc<dyn Tool>>;
+}
+
+impl IntoTools for Vec<Arc<dyn Tool>> {
+    fn into_tools(self) -> Vec<Arc<dyn Tool>> {
+        self
+    }
+}
+
+impl<T: Tool, const N: usize> IntoTools for [T; N] {
+    fn into_tools(self) -> Vec<Arc<dyn Tool>> {
+        self.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
+    }
+}
+
+macro_rules! tuples {
+    ($([$($tool:ident),*]),* $(,)?) => {$(
+        impl<$($tool: Tool),*> IntoTools for ($($tool,)*) {
+            #[allow(non_snake_case)]
+            fn into_tools(self) -> Vec<Arc<dyn Tool>> {
+                let ($($tool,)*) = self;
+                vec![$(Arc::new($tool)),*]
+            }
+        }
+    )*};
+}
+
+tuples!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D, E, F], [A, B, C, D, E, F, G]);
+tuples!([A, B, C, D, E, F, G, H], [A, B, C, D, E, F, G, H, I], [A, B, C, D, E, F, G, H, I, J]);

@@ -1,5 +1,7 @@
 //! How a tool can fail.
 
+use std::time::Duration;
+
 use superstep::BoxError;
 
 /// Why a tool gave no result.
@@ -15,6 +17,9 @@ pub enum ToolError {
     /// The arguments do not fit; the model can do better.
     #[error("{0}")]
     InvalidArguments(String),
+    /// The tool took too long.
+    #[error("it took longer than {0:?}")]
+    TimedOut(Duration),
     /// The tool failed.
     #[error("{0}")]
     Failed(#[source] BoxError),

@@ -66,6 +66,11 @@ impl ToolOutput {
         self.blocks.iter().filter_map(Block::as_text).collect()
     }
 
+    /// Whether it has nothing for the model.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.blocks.is_empty() && self.artifact.is_none()
+    }
+
     /// The message that answers a call, and the command, if there is one.
     pub(crate) fn into_answer(self, call: &ToolCall) -> (Message, Option<AnyCommand>) {
         let mut rich = RichMessage::new(Role::Tool, self.blocks);

@@ -259,6 +259,27 @@ impl<S: State> Command<S> {
     }
 }
 
+impl<S: State> Command<S> {
+    /// The update so far.
+    pub fn writes(&self) -> &Update<S> {
+        &self.update
+    }
+
+    /// All that another one does as well.
+    pub fn and(mut self, other: Command<S>) -> Self {
+        self.update = self.update.and(other.update);
+        self.goto.extend(other.goto);
+        self.resume = other.resume.or(self.resume);
+        self.parent = other.parent.or(self.parent);
+        self
+    }
+
+    /// Whether it is for the parent graph.
+    pub fn is_for_parent(&self) -> bool {
+        self.parent.is_some()
+    }
+}
+
 impl<S: State> Default for Command<S> {
     fn default() -> Self {
         Self::new()

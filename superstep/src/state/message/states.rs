@@ -32,7 +32,7 @@ use crate::state::{Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate, 
     message = "`{Self}` holds no conversation",
     note = "give it one field `#[state(messages)] messages: Vec<superstep::Message>`, or implement `Conversation` by hand if it has several"
 )]
-pub trait Conversation: State {
+pub trait Conversation: State<Schema = ()> {
     /// The messages so far.
     fn conversation(&self) -> &[Message];
 

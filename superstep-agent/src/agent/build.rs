@@ -1,0 +1,131 @@
+//! The graph of an agent.
+//!
+//! `START → hooks before the agent → hooks before the model → agent → hooks after the model → tools → …`, and at the
+//! end the structured response and the hooks after the agent. Hooks after something run in reverse order.
+
+use std::sync::Arc;
+
+use superstep::{Conversation, NodeOptions, START, StateGraph};
+
+use super::ReactAgent;
+use super::hook::{HookNode, When};
+use super::model_node::ModelNode;
+use super::route::{AGENT, Routes, STRUCTURED, TOOLS, end};
+use super::structured::StructuredNode;
+use crate::middleware::Middleware;
+
+type Layers<S> = Arc<[Arc<dyn Middleware<S>>]>;
+
+pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
+    let layers: Layers<S> = agent.middleware.into();
+    let tools = agent.tools.tools(layers.iter().flat_map(|layer| layer.tools())).around(layers.iter().cloned());
+    let way = Way::new(&layers, agent.structured.is_some(), tools.all_tools());
+    let model = ModelNode {
+        name: agent.name.clone(),
+        model: agent.model.clone(),
+        prompt: agent.prompt,
+        settings: agent.settings,
+        tools: tools.all_tools().specs(),
+        around: layers.clone(),
+        next: way.after_model.first().map(|(name, _)| name.clone()),
+        routes: way.routes.clone(),
+    };
+    let after_agent = model.next.clone().map_or_else(|| way.routes.destinations(), |hook| vec![hook]);
+    let mut graph = StateGraph::new()
+        .add_node_with(AGENT, model, NodeOptions::new().destinations(after_agent))
+        .add_edge(START, way.entry());
+    if let Some(structured) = agent.structured {
+        let next = way.routes.exit.clone();
+        let options = NodeOptions::new().destinations([next.clone()]);
+        graph = graph.add_node_with(STRUCTURED, StructuredNode { model: agent.model, structured, next }, options);
+    }
+    if way.routes.has_tools {
+        let routes = way.routes.clone();
+        graph = graph.add_node(TOOLS, tools);
+        graph = if routes.direct.is_empty() {
+            graph.add_edge(TOOLS, routes.round.clone())
+        } else {
+            let targets = [routes.round.clone(), routes.answer.clone()].map(|to| (to.clone(), to));
+            let path = move |state: &S| routes.after_tools(state.conversation());
+            graph.add_conditional_edges_with_map(TOOLS, path, targets)
+        };
+    }
+    graph = way.add_hooks(graph);
+    if let Some(name) = agent.name {
+        graph = graph.name(name);
+    }
+    agent.configure.into_iter().fold(graph, |graph, change| change(graph))
+}
+
+type Hooks<S> = Vec<(String, Arc<dyn Middleware<S>>)>;
+
+/// The hooks in the order in which they run, and how they hang together.
+struct Way<S: Conversation> {
+    before_agent: Hooks<S>,
+    before_model: Hooks<S>,
+    after_model: Hooks<S>,
+    after_agent: Hooks<S>,
+    routes: Arc<Routes>,
+}
+
+impl<S: Conversation> Way<S> {
+    fn new(layers: &Layers<S>, has_structured: bool, tools: &crate::tool::Tools) -> Self {
+        let hooks = |when: When| -> Hooks<S> {
+            let having = layers.iter().filter(|layer| when.has(&***layer));
+            having.map(|layer| (when.node(&**layer), layer.clone())).collect()
+        };
+        let reversed = |when: When| -> Hooks<S> { hooks(when).into_iter().rev().collect() };
+        let (before_model, after_agent) = (hooks(When::BeforeModel), reversed(When::AfterAgent));
+        let round = first_of(&before_model).unwrap_or_else(|| AGENT.to_owned());
+        let exit = first_of(&after_agent).unwrap_or_else(end);
+        let answer = if has_structured { STRUCTURED.to_owned() } else { exit.clone() };
+        let routes = Routes { round, answer, exit, direct: tools.direct(), has_tools: !tools.is_empty() };
+        Self {
+            before_agent: hooks(When::BeforeAgent),
+            before_model,
+            after_model: reversed(When::AfterModel),
+            after_agent,
+            routes: Arc::new(routes),
+        }
+    }
+
+    fn entry(&self) -> String {
+        first_of(&self.before_agent).unwrap_or_else(|| self.routes.round.clone())
+    }
+
+    fn add_hooks(self, graph: StateGraph<S>) -> StateGraph<S> {
+        let routes = self.routes.clone();
+        let before_agent = (When::BeforeAgent, self.before_agent, Some(routes.round.clone()));
+        let before_model = (When::BeforeModel, self.before_model, Some(AGENT.to_owned()));
+        let after_model = (When::AfterModel, self.after_model, None);
+        let after_agent = (When::AfterAgent, self.after_agent, Some(end()));
+        let chains = [before_agent, before_model, after_model, after_agent];
+        chains.into_iter().fold(graph, |graph, (when, hooks, then)| add_chain(graph, when, hooks, then, &routes))
+    }
+}
+
+/// Adds hooks that follow each other.
+fn add_chain<S: Conversation>(
+    mut graph: StateGraph<S>,
+    when: When,
+    hooks: Hooks<S>,
+    then: Option<String>,
+    routes: &Arc<Routes>,
+) -> StateGraph<S> {
+    let names: Vec<String> = hooks.iter().map(|(name, _)| name.clone()).collect();
+    for (place, (name, middleware)) in hooks.into_iter().enumerate() {
+        let next = names.get(place + 1).cloned().or_else(|| then.clone());
+        let mut destinations = routes.destinations();
+        destinations.extend([routes.round.clone(), routes.exit.clone()]);
+        destinations.extend(next.clone());
+        destinations.sort();
+        destinations.dedup();
+        let node = HookNode { when, middleware, next, routes: routes.clone() };
+        graph = graph.add_node_with(name, node, NodeOptions::new().destinations(destinations));
+    }
+    graph
+}
+
+fn first_of<S: Conversation>(hooks: &Hooks<S>) -> Option<String> {
+    hooks.first().map(|(name, _)| name.clone())
+}

@@ -1,0 +1,66 @@
+//! The node that asks the model.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use superstep::{BoxError, Command, Context, Conversation, Goto, Message, StateNode};
+
+use super::route::Routes;
+use super::{ModelSource, Prompt};
+use crate::middleware::{AskModel, Middleware, ModelAsk};
+use crate::model::{ChatRequest, Settings};
+use crate::tool::ToolSpec;
+
+pub(super) struct ModelNode<S: Conversation> {
+    pub(super) name: Option<String>,
+    pub(super) model: ModelSource<S>,
+    pub(super) prompt: Prompt<S>,
+    pub(super) settings: Settings,
+    pub(super) tools: Vec<ToolSpec>,
+    pub(super) around: Arc<[Arc<dyn Middleware<S>>]>,
+    /// The first hook after the model, if there is one.
+    pub(super) next: Option<String>,
+    pub(super) routes: Arc<Routes>,
+}
+
+impl<S: Conversation> ModelNode<S> {
+    fn request(&self, state: &S) -> ChatRequest {
+        let mut request = ChatRequest::new(self.prompt.messages(state)).tools(self.tools.iter().cloned());
+        request.settings = self.settings.clone();
+        request
+    }
+
+    /// Whether the calls could not be carried out and answered in the steps that are left.
+    fn is_too_late(&self, answer: &Message, cx: &Context) -> bool {
+        let mut calls = answer.tool_calls().peekable();
+        if calls.peek().is_none() {
+            return false;
+        }
+        let all_direct = calls.all(|call| self.routes.direct.contains(&call.name));
+        cx.remaining_steps() < if all_direct { 1 } else { 2 }
+    }
+}
+
+#[async_trait]
+impl<S: Conversation> StateNode<S> for ModelNode<S> {
+    type Input = Arc<S>;
+    type Output = Command<S>;
+
+    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
+        let model = (self.model)(&state, &cx);
+        let ask = ModelAsk::new(model, self.request(&state), state.clone(), cx.clone());
+        let mut answer = AskModel::new(&self.around).ask(ask).await?;
+        if self.is_too_late(&answer, &cx) {
+            let id = answer.id.take();
+            answer = Message { id, ..Message::assistant("Sorry, need more steps to process this request.") };
+        }
+        if let Some(name) = &self.name {
+            answer = answer.with_name(name);
+        }
+        let goto = match &self.next {
+            Some(hook) => vec![Goto::from(hook.clone())],
+            None => self.routes.after_model(std::slice::from_ref(&answer)),
+        };
+        Ok(Command::new().update(S::say(vec![answer])).goto_all(goto))
+    }
+}

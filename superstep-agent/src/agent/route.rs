@@ -1,0 +1,78 @@
+//! Where an agent goes on.
+
+use superstep::{END, Goto, Message, Role, Send};
+
+use crate::middleware::Jump;
+use crate::tool::open_calls;
+
+pub(super) const AGENT: &str = "agent";
+pub(super) const TOOLS: &str = "tools";
+pub(super) const STRUCTURED: &str = "generate_structured_response";
+
+/// The ways through the graph of one agent.
+#[derive(Debug, Clone)]
+pub(super) struct Routes {
+    /// Where a round begins: the model, or the first hook before it.
+    pub(super) round: String,
+    /// Where the answer goes: to the structured response, the hooks after the agent, or the end.
+    pub(super) answer: String,
+    /// The hooks after the agent, or the end.
+    pub(super) exit: String,
+    /// The tools whose results are answers.
+    pub(super) direct: Vec<String>,
+    pub(super) has_tools: bool,
+}
+
+impl Routes {
+    /// After a model, and all hooks after it.
+    pub(super) fn after_model(&self, messages: &[Message]) -> Vec<Goto> {
+        let calls = self.calls(messages);
+        if !calls.is_empty() {
+            return calls;
+        }
+        // Somebody else answered all calls: the model has to read that.
+        let is_answered = messages.last().is_some_and(|message| message.role() == Some(Role::Tool));
+        vec![Goto::from(if is_answered { self.round.clone() } else { self.answer.clone() })]
+    }
+
+    /// After the tools: a result that is the answer ends the rounds, also if another task has it.
+    pub(super) fn after_tools(&self, messages: &[Message]) -> String {
+        let is_direct = |name: &str| self.direct.iter().any(|direct| direct == name);
+        let model = messages.iter().rev().find(|message| message.role() != Some(Role::Tool));
+        let called = model.is_some_and(|message| message.tool_calls().any(|call| is_direct(&call.name)));
+        if called { self.answer.clone() } else { self.round.clone() }
+    }
+
+    /// Where a hook jumps.
+    pub(super) fn jump(&self, to: Jump, messages: &[Message]) -> Vec<Goto> {
+        match to {
+            Jump::Model => vec![Goto::from(self.round.clone())],
+            Jump::End => vec![Goto::from(self.exit.clone())],
+            Jump::Tools => match self.calls(messages) {
+                calls if calls.is_empty() => vec![Goto::from(self.round.clone())],
+                calls => calls,
+            },
+        }
+    }
+
+    /// All places where one can come to after the model.
+    pub(super) fn destinations(&self) -> Vec<String> {
+        let tools = self.has_tools.then(|| TOOLS.to_owned());
+        let mut places: Vec<String> = tools.into_iter().chain([self.answer.clone()]).collect();
+        places.dedup();
+        places
+    }
+
+    fn calls(&self, messages: &[Message]) -> Vec<Goto> {
+        if !self.has_tools {
+            return Vec::new();
+        }
+        let calls = open_calls(messages).unwrap_or_default();
+        calls.into_iter().map(|call| Goto::from(Send::new(TOOLS, call))).collect()
+    }
+}
+
+/// The end, as the name of a node.
+pub(super) fn end() -> String {
+    END.to_owned()
+}

@@ -1,0 +1,248 @@
+//! What can be put into an agent's loop: before and after the model, and around calls of models and tools.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use superstep::{BoxError, Context, Conversation, IntoUpdate, Message, ToolCall, Update};
+
+use crate::model::{ChatModel, ChatModelExt, ChatRequest, ModelError};
+use crate::tool::{Tool, ToolError, ToolOutput};
+
+/// A part of an agent's loop.
+///
+/// Hooks before and after are nodes of the graph: what they did is saved, and they may ask humans. They run only if
+/// [`hooks`](Middleware::hooks) names them. What is around a call is inside the node that calls.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use superstep::{Conversation, Message};
+/// use superstep_agent::middleware::{AskModel, Middleware, ModelAsk};
+/// use superstep_agent::ModelError;
+///
+/// /// Lets the model know what time it is.
+/// struct Clock;
+///
+/// #[async_trait]
+/// impl<S: Conversation> Middleware<S> for Clock {
+///     fn name(&self) -> &str { "clock" }
+///     async fn around_model(&self, mut ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<Message, ModelError> {
+///         ask.request.messages.insert(0, Message::system("It is noon."));
+///         next.ask(ask).await
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Middleware<S: Conversation>: Send + Sync + 'static {
+    /// Its name; the names of its nodes begin with it.
+    fn name(&self) -> &str;
+
+    /// The hooks that it has.
+    fn hooks(&self) -> Hooks {
+        Hooks::default()
+    }
+
+    /// Tools that it brings.
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    /// Once, before everything.
+    async fn before_agent(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
+        let _ = (state, cx);
+        Ok(Turn::go_on())
+    }
+
+    /// Before each call of the model.
+    async fn before_model(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
+        let _ = (state, cx);
+        Ok(Turn::go_on())
+    }
+
+    /// After each call of the model.
+    async fn after_model(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
+        let _ = (state, cx);
+        Ok(Turn::go_on())
+    }
+
+    /// Once, after everything.
+    async fn after_agent(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
+        let _ = (state, cx);
+        Ok(Turn::go_on())
+    }
+
+    /// Around each call of the model: it may change the question and the answer, ask again, or not ask at all.
+    async fn around_model(&self, ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<Message, ModelError> {
+        next.ask(ask).await
+    }
+
+    /// Around each call of a tool: it may change the call and the result, call again, or not call at all.
+    async fn around_tool(&self, ask: ToolAsk<S>, next: CallTool<'_, S>) -> Result<ToolOutput, ToolError> {
+        next.call(ask).await
+    }
+}
+
+/// Which hooks a [`Middleware`] has.
+///
+/// ```
+/// use superstep_agent::middleware::Hooks;
+/// let hooks = Hooks { before_model: true, ..Hooks::default() };
+/// assert!(!hooks.after_model);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// [`Middleware::before_agent`]
+    pub before_agent: bool,
+    /// [`Middleware::before_model`]
+    pub before_model: bool,
+    /// [`Middleware::after_model`]
+    pub after_model: bool,
+    /// [`Middleware::after_agent`]
+    pub after_agent: bool,
+}
+
+/// What a hook wants: a change of the state, and where to go on, if not as usual.
+///
+/// ```
+/// use superstep::Message;
+/// use superstep_agent::{middleware::{Jump, Turn}, ReactState};
+/// let stop = Turn::<ReactState>::say([Message::assistant("That is enough.")]).jump(Jump::End);
+/// # let _ = stop;
+/// ```
+pub struct Turn<S: Conversation> {
+    pub(crate) update: Update<S>,
+    pub(crate) jump: Option<Jump>,
+}
+
+/// Where a hook can go on.
+///
+/// ```
+/// assert_ne!(superstep_agent::middleware::Jump::Model, superstep_agent::middleware::Jump::End);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Jump {
+    /// At the next call of the model.
+    Model,
+    /// With the tool calls that have no answer.
+    Tools,
+    /// At the end.
+    End,
+}
+
+impl<S: Conversation> Turn<S> {
+    /// As usual.
+    pub fn go_on() -> Self {
+        Self { update: Update::new(), jump: None }
+    }
+
+    /// With a change of the state.
+    pub fn update(update: impl IntoUpdate<S>) -> Self {
+        Self { update: update.into_update(), jump: None }
+    }
+
+    /// With more messages, or changed ones.
+    pub fn say(messages: impl IntoIterator<Item = Message>) -> Self {
+        Self::update(S::say(messages.into_iter().collect()))
+    }
+
+    /// And goes on there.
+    pub fn jump(mut self, to: Jump) -> Self {
+        self.jump = Some(to);
+        self
+    }
+}
+
+/// A call of a model that is about to be made.
+#[non_exhaustive]
+pub struct ModelAsk<S: Conversation> {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// What it is asked.
+    pub request: ChatRequest,
+    /// The state.
+    pub state: Arc<S>,
+    /// The context of the node.
+    pub cx: Context,
+}
+
+impl<S: Conversation> Clone for ModelAsk<S> {
+    fn clone(&self) -> Self {
+        let Self { model, request, state, cx } = self;
+        Self { model: model.clone(), request: request.clone(), state: state.clone(), cx: cx.clone() }
+    }
+}
+
+impl<S: Conversation> ModelAsk<S> {
+    pub(crate) fn new(model: Arc<dyn ChatModel>, request: ChatRequest, state: Arc<S>, cx: Context) -> Self {
+        Self { model, request, state, cx }
+    }
+}
+
+/// A call of a tool that is about to be made.
+#[non_exhaustive]
+pub struct ToolAsk<S: Conversation> {
+    /// The call.
+    pub call: ToolCall,
+    /// The tool; nothing if there is none of that name.
+    pub tool: Option<Arc<dyn Tool>>,
+    /// The state.
+    pub state: Arc<S>,
+    /// The context of the node.
+    pub cx: Context,
+}
+
+impl<S: Conversation> Clone for ToolAsk<S> {
+    fn clone(&self) -> Self {
+        let Self { call, tool, state, cx } = self;
+        Self { call: call.clone(), tool: tool.clone(), state: state.clone(), cx: cx.clone() }
+    }
+}
+
+impl<S: Conversation> ToolAsk<S> {
+    pub(crate) fn new(call: ToolCall, tool: Option<Arc<dyn Tool>>, state: Arc<S>, cx: Context) -> Self {
+        Self { call, tool, state, cx }
+    }
+}
+
+type Layers<'a, S> = &'a [Arc<dyn Middleware<S>>];
+pub(crate) type ToolEnd<'a> = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send + 'a>>;
+
+/// The rest of the way to a model; it may be gone several times.
+pub struct AskModel<'a, S: Conversation> {
+    rest: Layers<'a, S>,
+}
+
+impl<'a, S: Conversation> AskModel<'a, S> {
+    pub(crate) fn new(rest: Layers<'a, S>) -> Self {
+        Self { rest }
+    }
+
+    /// Asks the model.
+    pub async fn ask(&self, ask: ModelAsk<S>) -> Result<Message, ModelError> {
+        match self.rest.split_first() {
+            Some((first, rest)) => first.around_model(ask, AskModel { rest }).await,
+            None => ask.model.ask(ask.request).await,
+        }
+    }
+}
+
+/// The rest of the way to a tool; it may be gone several times.
+pub struct CallTool<'a, S: Conversation> {
+    rest: Layers<'a, S>,
+    last: &'a (dyn Fn(ToolAsk<S>) -> ToolEnd<'a> + Send + Sync),
+}
+
+impl<'a, S: Conversation> CallTool<'a, S> {
+    pub(crate) fn new(rest: Layers<'a, S>, last: &'a (dyn Fn(ToolAsk<S>) -> ToolEnd<'a> + Send + Sync)) -> Self {
+        Self { rest, last }
+    }
+
+    /// Calls the tool.
+    pub async fn call(&self, ask: ToolAsk<S>) -> Result<ToolOutput, ToolError> {
+        match self.rest.split_first() {
+            Some((first, rest)) => first.around_tool(ask, CallTool { rest, last: self.last }).await,
+            None => (self.last)(ask).await,
+        }
+    }
+}

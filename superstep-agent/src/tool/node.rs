@@ -1,0 +1,290 @@
+//! The node that carries out what a model wants to call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use superstep::{BoxError, Command, Context, Conversation, END, Interrupted, Message, Reached, StateNode, ToolCall};
+use tokio::sync::Semaphore;
+
+use super::policy::{OnToolError, unknown_tool};
+use super::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::middleware::{CallTool, Middleware, ToolAsk};
+
+/// Carries out the tool calls of the last message, all at once, and answers each of them.
+///
+/// Reached by an edge it takes the calls that have no answer yet; reached by a [`Send`](superstep::Send) of a
+/// [`ToolCall`] it takes that one.
+///
+/// ```
+/// use superstep::{AgentState, Message, StateGraph, ToolCall, START};
+/// use superstep_agent::{tool, ToolNode};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(a: i64, b: i64) -> i64 { a + b }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new().add_node("tools", ToolNode::new().tool(add)).add_edge(START, "tools").compile()?;
+/// let call = ToolCall::new("c1", "add", serde_json::json!({ "a": 1, "b": 2 }));
+/// let out = app.invoke(AgentState { messages: vec![Message::calls("", [call])] }).await?;
+/// assert_eq!(out.state.messages[1].text(), "3");
+/// # Ok(())
+/// # }
+/// ```
+pub struct ToolNode<S: Conversation> {
+    tools: Arc<Tools>,
+    settings: CallSettings,
+    at_once: Option<Arc<Semaphore>>,
+    around: Arc<[Arc<dyn Middleware<S>>]>,
+}
+
+/// Tools by their names, in the order in which the model is told about them.
+#[derive(Clone, Default)]
+pub(crate) struct Tools {
+    list: Vec<Arc<dyn Tool>>,
+    places: HashMap<String, usize>,
+}
+
+/// How each call is carried out.
+#[derive(Debug, Clone)]
+struct CallSettings {
+    on_error: OnToolError,
+    timeout: Option<Duration>,
+    retries: u32,
+    pause: Duration,
+}
+
+impl Tools {
+    pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) {
+        let name = tool.spec().name;
+        match self.places.get(&name) {
+            Some(place) => self.list[*place] = tool,
+            None => {
+                self.places.insert(name, self.list.len());
+                self.list.push(tool);
+            }
+        }
+    }
+
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.list.iter().map(|tool| tool.spec()).collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.places.get(name).map(|place| &self.list[*place])
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.list.iter().map(|tool| tool.spec().name).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The tools whose results are answers.
+    pub(crate) fn direct(&self) -> Vec<String> {
+        self.list.iter().filter(|tool| tool.returns_directly()).map(|tool| tool.spec().name).collect()
+    }
+}
+
+impl<S: Conversation> Default for ToolNode<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Conversation> ToolNode<S> {
+    /// A node without tools.
+    pub fn new() -> Self {
+        let settings = CallSettings {
+            on_error: OnToolError::default(),
+            timeout: None,
+            retries: 0,
+            pause: Duration::from_millis(500),
+        };
+        Self { tools: Arc::default(), settings, at_once: None, around: Arc::new([]) }
+    }
+
+    /// With one more tool; one of the same name is replaced.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        Arc::make_mut(&mut self.tools).add(Arc::new(tool));
+        self
+    }
+
+    /// With several more tools, of which only the trait is known.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        tools.into_iter().for_each(|tool| Arc::make_mut(&mut self.tools).add(tool));
+        self
+    }
+
+    /// What becomes of errors; see [`OnToolError`].
+    pub fn on_error(mut self, policy: impl Into<OnToolError>) -> Self {
+        self.settings.on_error = policy.into();
+        self
+    }
+
+    /// How long each call may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.timeout = Some(limit);
+        self
+    }
+
+    /// How often a call that failed is tried again. The pause before doubles each time; calls whose arguments do not
+    /// fit are not repeated.
+    pub fn retries(mut self, retries: u32, first_pause: Duration) -> Self {
+        (self.settings.retries, self.settings.pause) = (retries, first_pause);
+        self
+    }
+
+    /// How many calls of this node may run at the same time, in all runs together.
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.at_once = Some(Arc::new(Semaphore::new(calls.max(1))));
+        self
+    }
+
+    /// With middleware around each call; the first is the outermost.
+    pub fn around(mut self, middleware: impl IntoIterator<Item = Arc<dyn Middleware<S>>>) -> Self {
+        self.around = middleware.into_iter().collect();
+        self
+    }
+
+    pub(crate) fn all_tools(&self) -> &Arc<Tools> {
+        &self.tools
+    }
+
+    async fn answer(&self, call: ToolCall, state: Arc<S>, cx: &Context) -> Result<Command<S>, BoxError> {
+        let _place = match &self.at_once {
+            Some(places) => places.acquire().await.ok(),
+            None => None,
+        };
+        let tool = self.tools.get(&call.name).cloned();
+        let ask = ToolAsk::new(call.clone(), tool, state, cx.clone());
+        let result = CallTool::new(&self.around, &|ask| Box::pin(self.carry_out(ask))).call(ask).await;
+        let output = match result {
+            Ok(output) => output,
+            Err(error) => self.settings.on_error.answer(error, &call)?,
+        };
+        into_command(output, &call).map_err(Into::into)
+    }
+
+    /// The call itself, as often and as long as it may.
+    async fn carry_out(&self, ask: ToolAsk<S>) -> Result<ToolOutput, ToolError> {
+        let Some(tool) = &ask.tool else {
+            return Ok(ToolOutput::error(unknown_tool(&ask.call.name, &self.tools.names())));
+        };
+        let mut pause = self.settings.pause;
+        let mut left = self.settings.retries;
+        loop {
+            let cx = ToolContext::new(ask.cx.clone(), ask.call.clone(), ask.state.clone());
+            let error = match self.in_time(tool.call(ask.call.args.clone(), cx)).await {
+                Err(error) if left > 0 && is_worth_another_try(&error) => error,
+                ended => return ended,
+            };
+            tracing::info!(tool = ask.call.name, ?pause, %error, "the tool failed and is called again");
+            tokio::time::sleep(pause).await;
+            (left, pause) = (left - 1, pause.saturating_mul(2));
+        }
+    }
+
+    async fn in_time(
+        &self,
+        call: impl Future<Output = Result<ToolOutput, ToolError>>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(limit) = self.settings.timeout else { return call.await };
+        match tokio::time::timeout(limit, call).await {
+            Ok(ended) => ended,
+            Err(_) => Err(ToolError::TimedOut(limit)),
+        }
+    }
+}
+
+fn is_worth_another_try(error: &ToolError) -> bool {
+    match error {
+        ToolError::Failed(error) => !error.is::<Interrupted>(),
+        ToolError::TimedOut(_) => true,
+        ToolError::InvalidArguments(_) => false,
+    }
+}
+
+#[async_trait]
+impl<S: Conversation> StateNode<S> for ToolNode<S> {
+    type Input = Reached<S, ToolCall>;
+    type Output = Vec<Command<S>>;
+
+    async fn run(&self, reached: Self::Input, cx: Context) -> Result<Self::Output, BoxError> {
+        let Reached { state, sent } = reached;
+        let calls = match sent {
+            Some(call) => vec![call],
+            None => open_calls(state.conversation())?,
+        };
+        let answers = calls.into_iter().map(|call| self.answer(call, state.clone(), &cx));
+        all(answers.collect()).await
+    }
+}
+
+/// The calls of the model's last message that no tool has answered.
+///
+/// # Errors
+/// If there is no message of a model.
+pub(crate) fn open_calls(messages: &[Message]) -> Result<Vec<ToolCall>, BoxError> {
+    let last = messages.iter().rposition(|m| m.role() == Some(superstep::Role::Assistant));
+    let Some(last) = last else {
+        return Err("there is no message of a model whose tool calls could be carried out".into());
+    };
+    let is_open = |call: &&ToolCall| !messages[last + 1..].iter().any(|m| m.answers() == Some(&*call.id));
+    Ok(messages[last].tool_calls().filter(is_open).cloned().collect())
+}
+
+/// What a tool gave back, as a change of the graph. The call is answered in any case.
+fn into_command<S: Conversation>(output: ToolOutput, call: &ToolCall) -> Result<Command<S>, ToolError> {
+    let says_something = !output.is_silent();
+    let (answer, command) = output.into_answer(call);
+    let Some(command) = command else { return Ok(Command::new().update(S::say(vec![answer]))) };
+    let command = command.of::<S>()?;
+    let answers = |write| S::messages(write).iter().any(|m| m.answers() == Some(&*call.id));
+    let is_answered = command.writes().puts().iter().any(|put| answers(&put.write));
+    if command.is_for_parent() || (is_answered && !says_something) {
+        return Ok(command);
+    }
+    Ok(Command::new().update(S::say(vec![answer])).and(command))
+}
+
+/// Waits for all of them, and gives their results in their order; the first error ends all.
+async fn all<T>(futures: Vec<impl Future<Output = Result<T, BoxError>>>) -> Result<Vec<T>, BoxError> {
+    let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in running.iter_mut().zip(&mut done) {
+            let Some(polled) = future.as_mut().map(|future| future.as_mut().poll(cx)) else { continue };
+            if let std::task::Poll::Ready(result) = polled {
+                *future = None;
+                *done = Some(result?);
+            }
+        }
+        if running.iter().all(Option::is_none) { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
+    })
+    .await
+    .map(|()| done.into_iter().flatten().collect())
+}
+
+/// Where to go after a model: to `tools` if its last message calls some, to the end otherwise.
+///
+/// ```
+/// use superstep::{AgentState, Message, StateGraph, START};
+/// use superstep_agent::{tools_condition, ToolNode};
+/// let graph = StateGraph::<AgentState>::new()
+///     .add_node("model", |_: AgentState| async { vec![Message::assistant("no tools needed")] })
+///     .add_node("tools", ToolNode::new())
+///     .add_edge(START, "model")
+///     .add_conditional_edges("model", tools_condition)
+///     .add_edge("tools", "model");
+/// assert!(graph.compile().is_ok());
+/// ```
+pub fn tools_condition<S: Conversation>(state: &S) -> &'static str {
+    let calls = state.conversation().last().is_some_and(|message| message.tool_calls().next().is_some());
+    if calls { "tools" } else { END }
+}
