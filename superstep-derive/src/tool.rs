@@ -135,8 +135,8 @@ fn code(said: &Said, description: &str, arguments: &[Argument], mut function: It
                 }
                 fn call<'a, 'b>(
                     &'a self,
-                    args: #private::Value,
-                    cx: #private::ToolContext,
+                    __args: #private::Value,
+                    __cx: #private::ToolContext,
                 ) -> #private::ToolFuture<'b>
                 where
                     'a: 'b,
@@ -157,12 +157,12 @@ fn call(ident: &Ident, arguments: &[Argument], is_async: bool) -> TokenStream {
     let private = quote!(::superstep_agent::__private);
     let given = arguments.iter().filter(|a| !a.injected).map(|a| &a.ident);
     let injected = arguments.iter().filter(|a| a.injected).map(
-        |Argument { ident, ty, .. }| quote!(let #ident = <#ty as #private::FromToolContext>::from_tool_context(&cx)?;),
+        |Argument { ident, ty, .. }| quote!(let #ident = <#ty as #private::FromToolContext>::from_tool_context(&__cx)?;),
     );
     let all = arguments.iter().map(|a| &a.ident);
     let wait = is_async.then(|| quote!(.await));
     quote! {
-        let __Arguments { #(#given),* } = #private::arguments(args)?;
+        let __Arguments { #(#given),* } = #private::arguments(__args)?;
         #(#injected)*
         #private::IntoToolOutput::into_tool_output(#ident::run(#(#all),*) #wait)
     }

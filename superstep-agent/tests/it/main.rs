@@ -2,4 +2,5 @@
 
 #![allow(missing_docs)]
 
+mod tool_node;
 mod tools;
