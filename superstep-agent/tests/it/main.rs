@@ -2,5 +2,6 @@
 
 #![allow(missing_docs)]
 
+mod react;
 mod tool_node;
 mod tools;
