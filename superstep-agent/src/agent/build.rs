@@ -100,7 +100,9 @@ impl<S: Conversation> Way<S> {
         let after_model = (When::AfterModel, self.after_model, None);
         let after_agent = (When::AfterAgent, self.after_agent, Some(end()));
         let chains = [before_agent, before_model, after_model, after_agent];
-        chains.into_iter().fold(graph, |graph, (when, hooks, then)| add_chain(graph, when, hooks, then, &routes))
+        chains
+            .into_iter()
+            .fold(graph, |graph, (when, hooks, then)| add_chain(graph, when, hooks, then.as_ref(), &routes))
     }
 }
 
@@ -109,12 +111,12 @@ fn add_chain<S: Conversation>(
     mut graph: StateGraph<S>,
     when: When,
     hooks: Hooks<S>,
-    then: Option<String>,
+    then: Option<&String>,
     routes: &Arc<Routes>,
 ) -> StateGraph<S> {
     let names: Vec<String> = hooks.iter().map(|(name, _)| name.clone()).collect();
     for (place, (name, middleware)) in hooks.into_iter().enumerate() {
-        let next = names.get(place + 1).cloned().or_else(|| then.clone());
+        let next = names.get(place + 1).cloned().or_else(|| then.cloned());
         let mut destinations = routes.destinations();
         destinations.extend([routes.round.clone(), routes.exit.clone()]);
         destinations.extend(next.clone());

@@ -29,16 +29,11 @@ impl<S: Conversation> ModelNode<S> {
         request.settings = self.settings.clone();
         request
     }
+}
 
-    /// Whether the calls could not be carried out and answered in the steps that are left.
-    fn is_too_late(&self, answer: &Message, cx: &Context) -> bool {
-        let mut calls = answer.tool_calls().peekable();
-        if calls.peek().is_none() {
-            return false;
-        }
-        let all_direct = calls.all(|call| self.routes.direct.contains(&call.name));
-        cx.remaining_steps() < if all_direct { 1 } else { 2 }
-    }
+/// Whether the calls could not be carried out and answered in the steps that are left.
+fn is_too_late(answer: &Message, cx: &Context) -> bool {
+    cx.remaining_steps() < 2 && answer.tool_calls().next().is_some()
 }
 
 #[async_trait]
@@ -50,7 +45,7 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
         let model = (self.model)(&state, &cx);
         let ask = ModelAsk::new(model, self.request(&state), state.clone(), cx.clone());
         let mut answer = AskModel::new(&self.around).ask(ask).await?;
-        if self.is_too_late(&answer, &cx) {
+        if is_too_late(&answer, &cx) {
             let id = answer.id.take();
             answer = Message { id, ..Message::assistant("Sorry, need more steps to process this request.") };
         }

@@ -121,14 +121,14 @@ impl ScriptedModel {
     }
 
     /// The next answer, or how it breaks off.
-    fn reply(&self, request: ChatRequest) -> Result<Result<Message, String>, ModelError> {
+    fn reply(&self, request: &ChatRequest) -> Result<Result<Message, String>, ModelError> {
         let mut script = self.lock();
         let reply = script.replies.pop_front().or_else(|| script.always.clone());
         script.asked.push(request.clone());
         drop(script);
         match reply {
             Some(Reply::Say(message)) => Ok(Ok(message)),
-            Some(Reply::Think(think)) => Ok(Ok(think(&request))),
+            Some(Reply::Think(think)) => Ok(Ok(think(request))),
             Some(Reply::BreakOff(words)) => Ok(Err(words)),
             Some(Reply::Fail(error)) => Err(error),
             None => Err(ModelError::new(ModelErrorKind::Unexpected, self.name(), "its script has no further answer")),
@@ -142,16 +142,16 @@ impl ScriptedModel {
 
 #[async_trait]
 impl ChatModel for ScriptedModel {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 
     async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        self.reply(request)?.map_err(|_| self.broken())
+        self.reply(&request)?.map_err(|_| self.broken())
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
-        let (message, broken) = match self.reply(request)? {
+        let (message, broken) = match self.reply(&request)? {
             Ok(message) => (message, None),
             Err(words) => (Message::assistant(words), Some(self.broken())),
         };

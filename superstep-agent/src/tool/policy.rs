@@ -49,9 +49,8 @@ impl OnToolError {
     pub(super) fn answer(&self, error: ToolError, call: &ToolCall) -> Result<ToolOutput, BoxError> {
         let words = match self {
             _ if is_question(&error) => None,
-            OnToolError::TellInvalid if error.is_invalid() => Some(invalid_arguments(&error, call)),
+            OnToolError::TellInvalid | OnToolError::Tell if error.is_invalid() => Some(invalid_arguments(&error, call)),
             OnToolError::TellInvalid | OnToolError::Raise => None,
-            OnToolError::Tell if error.is_invalid() => Some(invalid_arguments(&error, call)),
             OnToolError::Tell => Some(format!("Error: {error}\n Please fix your mistakes.")),
             OnToolError::Say(words) => Some(words.clone()),
             OnToolError::Handler(handler) => handler(&error, call),

@@ -3,5 +3,6 @@
 #![allow(missing_docs)]
 
 mod react;
+mod side_by_side;
 mod tool_node;
 mod tools;

@@ -10,7 +10,6 @@ use superstep::{
     AgentState, BoxError, Command, Context, Conversation, END, MemorySaver, MemoryStore, Message, Mode, Resume,
     Runtime, START, StateGraph, Store, StoreHandle, StreamWriter, ToolCall,
 };
-use superstep_agent::tool::FromToolContext;
 use superstep_agent::{
     IntoTools, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec, tool, tools_condition,
 };
@@ -201,9 +200,9 @@ async fn what_is_injected_comes_from_the_run_and_is_invisible_to_the_model() {
         #[inject] store: StoreHandle,
         #[inject] writer: StreamWriter,
         #[inject] tenant: Runtime<Tenant>,
-        #[inject] call: ToolCall,
         #[inject] tool: ToolContext,
     ) -> Result<String, BoxError> {
+        let call = tool.call();
         store.put(["facts"], "question", json!({ "q": question })).await?;
         writer.send(json!({ "asked": question })).await;
         let key = tool.idempotency_key();
@@ -236,8 +235,6 @@ async fn a_tool_that_wants_another_state_says_so() {
     }
     let error = app(ToolNode::new().tool(picky)).invoke(asking([call("c", "picky", json!({}))])).await.unwrap_err();
     assert!(error.to_string().contains("wants the state") && error.to_string().contains("AgentState"), "{error}");
-    fn injectable<T: FromToolContext>() {}
-    injectable::<ToolContext>();
 }
 
 #[tokio::test]

@@ -1,0 +1,46 @@
+//! Conversations that LangGraph's `create_react_agent` had too: `tests/react/NAME.trace.json` is what came of them there.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+#[path = "../../examples/react_trace/player.rs"]
+mod player;
+
+#[tokio::test]
+async fn conversations_go_as_in_langgraph() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/react");
+    let mut played = 0;
+    let mut different = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some((name, "json")) = name.split_once('.') else { continue };
+        let read = |file: String| std::fs::read_to_string(folder.join(file)).unwrap();
+        let ours = player::play(serde_json::from_str(&read(format!("{name}.json"))).unwrap()).await.unwrap();
+        let theirs: Value = serde_json::from_str(&read(format!("{name}.trace.json"))).unwrap();
+        played += 1;
+        if without_error_texts(ours.clone()) != without_error_texts(theirs.clone()) {
+            different.push(format!("{name}\nours: {ours}\ntheirs: {theirs}"));
+        }
+    }
+    assert!(played > 30, "{played}");
+    assert!(different.is_empty(), "{}", different.join("\n\n"));
+}
+
+/// Python words its errors otherwise.
+fn without_error_texts(mut value: Value) -> Value {
+    match &mut value {
+        Value::Array(list) => list.iter_mut().for_each(|v| *v = without_error_texts(v.take())),
+        Value::Object(map) => {
+            let wording = ["Error invoking tool", "Error: ZeroDivision", "Error: division"];
+            if let Some(Value::String(text)) = map.get_mut("content")
+                && wording.iter().any(|begin| text.starts_with(begin))
+            {
+                *text = "an error".to_owned();
+            }
+            map.values_mut().for_each(|v| *v = without_error_texts(v.take()));
+        }
+        _ => {}
+    }
+    value
+}
