@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+mod examples;
 mod react;
 mod side_by_side;
 mod tool_node;

@@ -1,0 +1,54 @@
+//! The examples, run.
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/chat_memory.rs"]
+mod chat_memory;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/rag.rs"]
+mod rag;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/research.rs"]
+mod research;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/streaming.rs"]
+mod streaming;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/structured_output.rs"]
+mod structured_output;
+
+#[tokio::test]
+async fn the_chat_remembers_in_the_thread_and_in_the_store() {
+    let said = chat_memory::run().await.unwrap();
+    let expected = [
+        "I will remember that I like tea.",
+        "This is your message number 2 in this thread.",
+        "This is your message number 1 in this thread.",
+        "I like tea.",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn documents_near_to_the_question_are_found() {
+    let answer = rag::run().await.unwrap();
+    assert!(answer.contains("not too hot") && answer.contains("Soft water") && !answer.contains("Coffee"), "{answer}");
+}
+
+#[tokio::test]
+async fn research_gathers_the_findings_of_all_topics() {
+    let report = research::run().await.unwrap();
+    assert_eq!(report, "In short: soil is important. rain is important. sun is important.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_and_progress_are_seen_as_they_come() {
+    let seen = streaming::run().await.unwrap();
+    assert!(seen.starts_with("Let me put the kettle on. \n  \"40 degrees\""), "{seen}");
+    assert!(seen.ends_with("[tools: 0.5 l of water boil]\nThe water boils; now let the tea draw for three minutes."));
+}
+
+#[tokio::test]
+async fn answers_are_values() {
+    let (alone, order) = structured_output::run().await.unwrap();
+    assert_eq!((alone.pieces, order.pieces), (2, 3));
+}
