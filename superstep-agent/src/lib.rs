@@ -7,15 +7,18 @@
 #[path = "private.rs"]
 pub mod __private;
 mod agent;
+mod chat;
 pub mod middleware;
 pub mod model;
 pub mod tool;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
+pub use chat::ChatAgent;
 pub use model::{
     ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, Reply, ScriptedModel,
     Settings, ToolChoice,
 };
+pub use superstep::{Agent, AgentState, EchoAgent};
 pub use superstep_derive::tool;
 pub use tool::{
     IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,

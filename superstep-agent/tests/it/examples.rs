@@ -15,6 +15,16 @@ mod streaming;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../examples/structured_output.rs"]
 mod structured_output;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/think_act_observe.rs"]
+mod think_act_observe;
+
+#[tokio::test]
+async fn the_loop_can_be_taken_apart() {
+    let said = think_act_observe::run().await.unwrap();
+    let expected = ["Which is larger, Oslo or Rome?", "I need two numbers.", "717000", "2755000", "Rome is larger."];
+    assert_eq!(said, expected);
+}
 
 #[tokio::test]
 async fn the_chat_remembers_in_the_thread_and_in_the_store() {
