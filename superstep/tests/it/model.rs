@@ -10,6 +10,7 @@ use superstep::{Checkpointer, MemorySaver};
 
 /// After how many rows, and of how many pieces, a saver makes outlines. With an outline at every second to fifth row,
 /// all that is about them happens in short sequences too; `None` is as everyone has it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) const PITCHES: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
 
 /// How many sequences a backend plays.
