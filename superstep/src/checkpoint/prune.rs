@@ -41,9 +41,11 @@ impl Prune {
         Self::before(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
-    /// Forgets what was made before a moment.
+    /// Forgets what was made before a moment, which counts in whole microseconds, as databases do.
     pub fn before(moment: SystemTime) -> Self {
-        Self(Keep::Since(moment))
+        let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let beyond = Duration::from_nanos(u64::from(since.subsec_nanos() % 1000));
+        Self(Keep::Since(moment.checked_sub(beyond).unwrap_or(moment)))
     }
 
     /// Which of the root's checkpoints stay; they come with the time they were made, oldest first.

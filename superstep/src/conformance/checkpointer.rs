@@ -145,6 +145,7 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
     prune:
         the_last_ones_stay,
         the_recent_ones_stay,
+        what_was_made_at_the_moment_stays,
         the_latest_always_stays,
         what_stays_keeps_its_values_and_writes,
         checkpoints_of_subgraphs_stay_with_those_they_ran_under,

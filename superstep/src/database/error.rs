@@ -43,6 +43,14 @@ pub enum DatabaseError {
         /// What the driver said.
         source: Option<Cause>,
     },
+    /// Its file was moved or removed while it was open.
+    #[error("the file of database `{database}` was moved or removed while it was open; put it back, or open it anew")]
+    Moved {
+        /// The path.
+        database: String,
+        /// What the system said.
+        source: Option<Cause>,
+    },
     /// The disk is full.
     #[error("database `{database}` has no space left; free some on its disk")]
     Full {

@@ -6,6 +6,7 @@
 mod job;
 mod migrate;
 mod open;
+mod place;
 mod readers;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use self::job::Answer;
+use self::place::Place;
 use self::readers::Readers;
 use self::writer::Writer;
+#[cfg(feature = "conformance")]
+use super::InDatabase;
 use super::sql;
 use super::{Component, DatabaseError};
 
@@ -102,6 +106,16 @@ impl SqliteDatabase {
         closed.await.unwrap_or(Ok(()))
     }
 
+    /// Runs statements on the connection that writes, between its transactions: tests make its disk full with them.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    pub async fn on_writer(&self, statements: &'static str) -> Result<(), DatabaseError> {
+        let (work, answer) =
+            job::new(&self.0.name, move |connection| connection.execute_batch(statements).in_database(connection));
+        self.0.writer.read(work);
+        answer.await
+    }
+
     /// The same for all clones, and for no other database of this process.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
@@ -115,7 +129,7 @@ impl SqliteDatabase {
         let name: Arc<str> = path.display().to_string().into();
         let connection = open::writer(&path, &name)?;
         migrate::migrate(&connection, &name, components)?;
-        let writer = Writer::start(connection, &name)?;
+        let writer = Writer::start(connection, &name, Some(Place::of(&path, &name)?))?;
         let readers = Some(Readers::start(&path, &name)?);
         Ok(Self(Arc::new(Parts { name, writer, readers })))
     }
@@ -124,7 +138,7 @@ impl SqliteDatabase {
         let name: Arc<str> = MEMORY.into();
         let connection = open::memory(&name)?;
         migrate::migrate(&connection, &name, components)?;
-        let writer = Writer::start(connection, &name)?;
+        let writer = Writer::start(connection, &name, None)?;
         Ok(Self(Arc::new(Parts { name, writer, readers: None })))
     }
 

@@ -55,6 +55,8 @@ mod threads;
 mod tidy;
 mod time_travel;
 mod timeouts;
+#[cfg(any(feature = "postgres", all(feature = "sqlite", feature = "conformance")))]
+mod trouble;
 mod typed_equals_dynamic;
 mod ui;
 mod wide;

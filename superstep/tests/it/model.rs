@@ -1,32 +1,59 @@
 //! Random calls on the checkpointers of superstep, compared with the model of the suite.
 //!
-//! `SUPERSTEP_MODEL_SEQUENCES=100000 cargo test --features conformance model` plays more of them.
+//! A backend plays as many sequences as `SUPERSTEP_MODEL_SEQUENCES` says, on as many databases at once as there are
+//! processors; `CONTRIBUTING.md` has the command for a long run.
+
+use std::thread::available_parallelism;
 
 use superstep::conformance::checkpointer;
-use superstep::{MemorySaver, SqliteSaver};
+use superstep::{Checkpointer, MemorySaver};
 
-fn sequences() -> u64 {
+/// After how many rows, and of how many pieces, a saver makes outlines. With an outline at every second to fifth row,
+/// all that is about them happens in short sequences too; `None` is as everyone has it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const PITCHES: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
+
+/// How many sequences a backend plays.
+pub(crate) fn sequences() -> u64 {
     match std::env::var("SUPERSTEP_MODEL_SEQUENCES") {
         Ok(number) => number.parse().expect("`SUPERSTEP_MODEL_SEQUENCES` is a number"),
         Err(_) => 2_000,
     }
 }
 
-#[tokio::test]
+/// Plays the sequences from a seed on, divided among the processors.
+pub(crate) async fn play<C, F>(make: impl Fn() -> F + Clone + Send + Sync + 'static, sequences: u64, seed: u64)
+where
+    C: Checkpointer,
+    F: Future<Output = C> + Send + 'static,
+{
+    let lanes = available_parallelism().map_or(1, |lanes| lanes.get() as u64).min(sequences);
+    let first = |lane| sequences * lane / lanes;
+    let lanes = (0..lanes).map(|lane| (first(lane), first(lane + 1) - first(lane)));
+    let playing: Vec<_> = lanes
+        .map(|(from, count)| {
+            let make = make.clone();
+            tokio::spawn(async move { checkpointer::model(make, count, seed + from).await })
+        })
+        .collect();
+    for lane in playing {
+        lane.await.unwrap().assert();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn memory_saver_answers_as_the_model_does() {
-    checkpointer::model(|| async { MemorySaver::new() }, sequences(), 1).await.assert();
+    play(|| async { MemorySaver::new() }, sequences(), 1_000_000_000).await;
 }
 
-#[tokio::test]
+#[cfg(feature = "sqlite")]
+#[tokio::test(flavor = "multi_thread")]
 async fn sqlite_saver_answers_as_the_model_does() {
-    checkpointer::model(|| async { SqliteSaver::memory().unwrap() }, sequences() / 10, 2).await.assert();
-}
-
-/// With an outline at every second to fifth row, all that is about them happens in short sequences too.
-#[tokio::test]
-async fn sqlite_saver_with_many_outlines_answers_as_the_model_does() {
-    for (every, many) in [(2, 2), (3, 2), (5, 3)] {
-        let make = || async move { SqliteSaver::memory().unwrap().outlines(every, many) };
-        checkpointer::model(make, sequences() / 20, every.unsigned_abs()).await.assert();
+    for (pitch, seed) in PITCHES.into_iter().zip(2..) {
+        let make = move || async move {
+            let saver = superstep::SqliteSaver::memory().unwrap();
+            pitch.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
+        };
+        play(make, sequences() / 4, seed * 1_000_000_000).await;
     }
 }

@@ -6,6 +6,7 @@ mod races;
 mod round_trips;
 #[cfg(feature = "conformance")]
 mod suite;
+mod trouble;
 mod wire;
 
 use std::env;

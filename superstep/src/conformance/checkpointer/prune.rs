@@ -50,6 +50,17 @@ pub(super) async fn the_recent_ones_stay(stage: Stage) -> Checked {
     prunes(&stage, Prune::older_than(Duration::from_hours(1000 * 365 * 24)), 0, &ids[..2]).await
 }
 
+/// Databases count microseconds: a checkpoint that was made in the microsecond of the moment looked older than it.
+pub(super) async fn what_was_made_at_the_moment_stays(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let moment = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000) + Duration::from_nanos(5_400);
+    let mut ids = Vec::new();
+    for nanos in [1_400, 400, 0] {
+        ids.insert(0, author.put(&author.draft().made_at(moment - Duration::from_nanos(nanos))).await?);
+    }
+    prunes(&stage, Prune::before(moment), 1, &ids[..2]).await
+}
+
 pub(super) async fn the_latest_always_stays(stage: Stage) -> Checked {
     let ids = several(&mut stage.claim("t").await?, 3).await?;
     prunes(&stage, Prune::before(SystemTime::now() + Duration::from_hours(365 * 24)), 2, &ids[..1]).await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::MEMORY;
@@ -75,6 +76,9 @@ fn connect(path: &Path, database: &str, access: OpenFlags) -> Result<Connection,
 
 fn prepare(connection: &Connection, database: &str) -> Result<(), DatabaseError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it, SQLite plans a statement anew whenever a value is bound that it looked at when it planned.
+    let planned_once = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    planned_once.map_err(|error| cannot_open(database, error))?;
     connection.busy_timeout(PATIENCE).map_err(|error| cannot_open(database, error))
 }
 

@@ -7,12 +7,15 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::{env, fs, process, thread};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 
 use super::{Answer, SqliteDatabase, Synced};
 use crate::database::{Component, DatabaseError, InDatabase};
 
 const CREATE: &str = "CREATE TABLE notes (text TEXT NOT NULL)";
+const FIND: &str = "
+    SELECT n.text FROM notes n LEFT JOIN notes o ON o.text = n.text AND o.text > ?1 WHERE n.text = ?1 LIMIT ?2
+";
 const NOTES: Component = Component { name: "notes", scripts: &[CREATE] };
 
 #[tokio::test]
@@ -132,6 +135,22 @@ async fn all_statements_of_a_read_see_one_snapshot() {
     add(&database, "meanwhile").await.unwrap();
     written.send(()).unwrap();
     assert_eq!(read.await.unwrap(), (0, 0));
+}
+
+/// SQLite looked at the bound values when it planned, and so planned half of all statements again and again.
+#[tokio::test]
+async fn a_statement_is_planned_once_whatever_is_bound() {
+    let file = File::new();
+    for database in [file.open(), SqliteDatabase::memory_with(&[NOTES]).unwrap()] {
+        let again = database.read(|connection| {
+            let mut statement = connection.prepare_cached(FIND).in_database(connection)?;
+            for text in ["one", "two", "three"] {
+                statement.exists((text, 7)).in_database(connection)?;
+            }
+            Ok::<_, DatabaseError>(statement.get_status(StatementStatus::RePrepare))
+        });
+        assert_eq!(again.await.unwrap(), 0);
+    }
 }
 
 #[tokio::test]

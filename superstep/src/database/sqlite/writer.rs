@@ -12,6 +12,7 @@ use rusqlite::Connection;
 
 use super::job::Job;
 use super::open::cannot_start;
+use super::place::Place;
 use crate::database::sql::sqlite as sql;
 use crate::database::{DatabaseError, InDatabase};
 
@@ -36,9 +37,14 @@ enum Message {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, database: &Arc<str>) -> Result<Self, DatabaseError> {
+    /// `place` is none if the database is in memory.
+    pub(super) fn start(
+        connection: Connection,
+        database: &Arc<str>,
+        place: Option<Place>,
+    ) -> Result<Self, DatabaseError> {
         let (messages, inbox) = mpsc::channel();
-        let lane = Lane { connection, database: Arc::clone(database), synced: Synced::Yes };
+        let lane = Lane { connection, database: Arc::clone(database), place, synced: Synced::Yes };
         let thread = thread::Builder::new().name("superstep-sqlite".to_owned()).spawn(move || lane.work(&inbox));
         let thread = thread.map_err(|error| cannot_start(database, error))?;
         Ok(Self { messages, thread: Mutex::new(Some(thread)) })
@@ -74,6 +80,7 @@ impl Writer {
 struct Lane {
     connection: Connection,
     database: Arc<str>,
+    place: Option<Place>,
     /// How commits are made at present.
     synced: Synced,
 }
@@ -150,6 +157,9 @@ impl Lane {
     }
 
     fn begin(&mut self, synced: Synced) -> Result<(), DatabaseError> {
+        if let Some(place) = &self.place {
+            place.check(&self.database)?;
+        }
         if synced != self.synced {
             let pragma = if synced == Synced::Yes { sql::SYNC_EACH_COMMIT } else { sql::SYNC_LATER };
             self.connection.execute_batch(pragma).in_database(&self.connection)?;

@@ -1,8 +1,13 @@
 //! Several who write to a thread at once. An administrator holds rows, so that who comes next has to wait there.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use superstep::{CheckpointError, CheckpointId, Checkpointer, ListQuery, Prune, Swept};
+use superstep::{
+    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, Checkpointer, Durability, ErrorKind, ListQuery,
+    Message, Prune, START, StateGraph, Swept,
+};
 
 use super::{Author, Place, THREAD, echo, says};
 
@@ -278,20 +283,42 @@ async fn forks_beside_pruning_are_refused_or_whole() {
     assert_eq!(author.ids().await.len(), 3, "and all of them can be read");
 }
 
+/// The thread is then where it was before the run, and the run may not put it anywhere else.
+#[tokio::test]
+async fn a_run_that_is_deleted_while_it_goes_on_is_fenced() {
+    let saver = Place::new().saver().await;
+    echo(saver.clone()).invoke(says("one")).thread(THREAD).await.unwrap();
+    let deleting = saver.clone();
+    let node = move |_: AgentState| {
+        let saver = deleting.clone();
+        async move {
+            assert!(saver.delete_run("second").await.unwrap() > 0);
+            AgentStateUpdate { messages: Some(vec![Message::assistant("lost")]) }
+        }
+    };
+    let graph = StateGraph::<AgentState>::new().add_node("node", node).add_edge(START, "node");
+    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    let run = app.invoke(says("two")).thread(THREAD).run_id("second").durability(Durability::Sync);
+    assert_eq!(run.await.unwrap_err().kind(), ErrorKind::Fenced);
+    assert_eq!(echo(saver).thread(THREAD).state().await.unwrap().state.messages.len(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn housekeeping_beside_those_who_write_breaks_nothing() {
     const THREADS: usize = 4;
     const TURNS: usize = 25;
     let place = Place::new();
     let saver = place.saver().await;
+    let turns: Arc<[AtomicUsize; THREADS]> = Arc::default();
     let writing: Vec<_> = (0..THREADS)
         .map(|number| {
-            let app = echo(saver.clone());
+            let (app, turns) = (echo(saver.clone()), turns.clone());
             tokio::spawn(async move {
                 let thread = format!("thread {number}");
                 for turn in 1..=TURNS {
                     let run = app.invoke(says("hello")).thread(&*thread).run_id(format!("{thread}, turn {turn}"));
                     assert_eq!(run.await.unwrap().state.messages.len(), 2 * turn);
+                    turns[number].store(turn, Ordering::SeqCst);
                 }
             })
         })
@@ -299,10 +326,14 @@ async fn housekeeping_beside_those_who_write_breaks_nothing() {
     let other = place.saver().await.ttl(Duration::from_hours(1));
     let mut round = 0;
     while !writing.iter().all(|writer| writer.is_finished()) {
-        let thread = format!("thread {}", round % THREADS);
+        let number = round % THREADS;
+        let thread = format!("thread {number}");
         round += 1;
         other.prune(&thread, &Prune::keep_last(4)).await.unwrap();
-        other.delete_run(&format!("{thread}, turn 2")).await.unwrap();
+        // Not before another has followed: the latest run takes the latest state with it.
+        if turns[number].load(Ordering::SeqCst) > 2 {
+            other.delete_run(&format!("{thread}, turn 2")).await.unwrap();
+        }
         if other.copy_thread(&thread, "copy").await.is_ok() {
             let copied = other.list("copy", "", &ListQuery::new()).await.unwrap();
             assert!(!copied.is_empty());

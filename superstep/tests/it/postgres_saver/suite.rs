@@ -4,6 +4,7 @@ use superstep::PostgresSaver;
 use superstep::conformance::checkpointer;
 
 use super::Place;
+use crate::model::{PITCHES, play, sequences};
 
 async fn saver() -> PostgresSaver {
     Place::new().saver().await
@@ -19,25 +20,14 @@ async fn threads_expire() {
     checkpointer::expiry(|ttl| async move { saver().await.ttl(ttl) }).await.assert();
 }
 
-/// So many sequences of calls are played; `SUPERSTEP_MODEL_SEQUENCES` asks for more.
-fn sequences() -> u64 {
-    match std::env::var("SUPERSTEP_MODEL_SEQUENCES") {
-        Ok(number) => number.parse().expect("`SUPERSTEP_MODEL_SEQUENCES` is a number"),
-        Err(_) => 60,
-    }
-}
-
 /// One connection is enough for whatever is done: nothing waits for a second one.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_answers_as_the_model_does() {
-    let make = || async { PostgresSaver::new(&Place::new().builder().pool_size(1).connect().await.unwrap()) };
-    checkpointer::model(make, sequences() / 10, 3).await.assert();
-}
-
-#[tokio::test]
-async fn with_many_outlines_it_answers_as_the_model_does() {
-    for (every, many) in [(2, 2), (3, 2), (5, 3)] {
-        let make = || async move { saver().await.outlines(every, many) };
-        checkpointer::model(make, sequences() / 20, 10 + every.unsigned_abs()).await.assert();
+    for (pitch, seed) in PITCHES.into_iter().zip(6..) {
+        let make = move || async move {
+            let saver = PostgresSaver::new(&Place::new().builder().pool_size(1).connect().await.unwrap());
+            pitch.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
+        };
+        play(make, sequences() / 4, seed * 1_000_000_000).await;
     }
 }

@@ -136,8 +136,9 @@ impl Naive {
 
     pub(super) fn forget_before(&mut self, thread: &str, moment: SystemTime) -> usize {
         let root = self.all(thread, "");
-        let recent =
-            |(place, known): &(usize, &Checkpoint)| known.record.created_at >= moment || place + 1 == root.len();
+        let recent = |(place, known): &(usize, &Checkpoint)| {
+            micros(known.record.created_at) >= micros(moment) || place + 1 == root.len()
+        };
         let kept: Vec<CheckpointId> =
             root.iter().enumerate().filter(recent).map(|(_, known)| known.record.id).collect();
         self.prune(thread, &kept)
@@ -171,6 +172,10 @@ impl Naive {
         }
         forgotten
     }
+}
+
+fn micros(moment: SystemTime) -> u128 {
+    moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros()
 }
 
 fn change(fields: &mut BTreeMap<String, Held>, name: &str, value: &FieldValue) {

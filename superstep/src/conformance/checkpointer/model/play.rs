@@ -7,9 +7,9 @@ use super::super::super::{Checked, ensure, equal};
 use super::super::difference::{same, same_list};
 use super::super::draft::{Draft, id_at, task};
 use super::naive::{Ending, Naive, Thread};
-use super::op::{At, Lease, Op, Put, Query, SPACES, THREADS, Task, Value};
+use super::op::{At, Lease, Op, Put, Query, THREADS, Task, Value};
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Epoch, Lease as Right, ListQuery, Prune, Swept, TaskRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Epoch, Lease as Right, ListQuery, Prune, Source, Swept, TaskRecord,
 };
 use crate::id::CheckpointId;
 
@@ -24,7 +24,8 @@ pub(super) async fn play(saver: Arc<dyn Checkpointer>, ops: Vec<Op>) -> Checked 
         game.saver.delete_thread(thread).await?;
     }
     game.naive = Naive::default();
-    game.read_everything().await
+    // Whoever plays next has the same names, and finds what else may be left.
+    game.names().await
 }
 
 struct Game {
@@ -117,10 +118,13 @@ impl Game {
         draft = under.into_iter().fold(draft, Draft::under);
         for (name, value) in put.fields {
             draft = match value {
-                Value::Whole(byte) => draft.whole(name, [byte]),
-                Value::Tail(bytes) => draft.tail(name, bytes.iter().map(|byte| [*byte])),
+                Value::Whole(byte) => draft.whole(name, long_or_short(byte)),
+                Value::Tail(bytes) => draft.tail(name, bytes.into_iter().map(long_or_short)),
                 Value::Absent => draft.absent(name),
             };
+        }
+        if put.source == Source::Input {
+            draft.0.control = [LONG[0], LONG[1]].concat().into();
         }
         if base.is_some() {
             draft = put.tasks.iter().fold(draft, |draft, task| draft.with(record(task)));
@@ -177,27 +181,44 @@ impl Game {
         equal("the threads", &self.saver.threads(after, limit).await?, &self.naive.threads(after, limit))
     }
 
-    async fn read_everything(&self) -> Checked {
+    async fn names(&self) -> Checked {
         self.threads(None, usize::MAX).await?;
         for thread in THREADS {
             self.namespaces(thread).await?;
-            for space in SPACES {
+        }
+        Ok(())
+    }
+
+    /// All that is there in lists; of each namespace the latest checkpoint and some other alone. The rest is left to the
+    /// calls of the sequences: on a server each call has its price.
+    async fn read_everything(&self) -> Checked {
+        self.names().await?;
+        for (thread, held) in &self.naive.threads {
+            for (space, all) in held.spaces.iter().filter(|(_, all)| !all.is_empty()) {
                 self.list(thread, space, &ListQuery::new()).await?;
                 self.get(thread, space, None).await?;
-                for known in self.naive.all(thread, space) {
-                    self.get(thread, space, Some(known.record.id)).await?;
-                }
+                let some = all[self.tick as usize % all.len()].record.id;
+                self.get(thread, space, Some(some)).await?;
             }
         }
         Ok(())
     }
 }
 
+/// Long values that come again and again, as what a task wrote comes again in a tail, and an input in the first step: a
+/// checkpointer may keep them once.
+const LONG: [&[u8]; 3] = [&[7; 40], &[8; 40], &[9; 40]];
+
+/// A short value, or one of the long ones.
+fn long_or_short(byte: u8) -> Vec<u8> {
+    if byte % 4 == 1 { LONG[usize::from(byte) % LONG.len()].to_vec() } else { vec![byte] }
+}
+
 fn record(made: &Task) -> TaskRecord {
     let path = format!("path {}", 9 - made.number);
     let mut record = made.writes.iter().fold(task(made.number, &path), |task, byte| match byte % 4 {
-        0 => task.overwrote("a", [*byte]),
-        _ => task.wrote("log", [*byte]),
+        0 => task.overwrote("a", long_or_short(*byte)),
+        _ => task.wrote("log", long_or_short(*byte)),
     });
     record = made.error.into_iter().fold(record, |task, byte| task.failed(&byte.to_string()));
     record = made.question.into_iter().fold(record, |task, byte| task.asked(&[&byte.to_string()]));
