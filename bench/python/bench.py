@@ -7,7 +7,7 @@ and prints: case, args, mode, median_ms, min_ms, reps, supersteps, us_per_step, 
 Each case runs in its own process so that the peak RSS belongs to that case alone.
 Only PyPI packages are used.
 """
-import asyncio, gc, json, operator, os, resource, statistics, sys, tempfile, time, uuid
+import asyncio, gc, json, operator, resource, statistics, sys, time, uuid
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -114,9 +114,9 @@ def g_wide(fields, steps=10, writers=5, one=False, saver=None):
     return g.compile(checkpointer=saver)
 
 
-def g_react(turns, saver=None, channel=None):
+def g_react(turns, saver=None):
     class S(TypedDict):
-        messages: Annotated[list, channel or add_messages]
+        messages: Annotated[list, add_messages]
 
     def model(s):
         n = len(s["messages"])
@@ -235,72 +235,20 @@ def w5(turns, mode):
     report("W5", turns, mode, ts, 2 * turns + 1)
 
 
-def w6(saver_kind, turns, durability, channel="full"):
-    """W5 with a checkpointer; also the bytes stored for ONE thread. channel=delta uses the beta DeltaChannel."""
+def w6(turns, durability):
+    """W5 with the in-memory checkpointer; also the bytes kept for one thread. `disk.py` has the others."""
     turns = int(turns)
-    chan = None
-    if channel == "delta":
-        from langgraph.channels import DeltaChannel
-        from langgraph.graph.message import _messages_delta_reducer
-        chan = DeltaChannel(_messages_delta_reducer)
     check = lambda o: len(o["messages"]) == 2 * turns + 2
-    extra = {}
-    tmp = tempfile.mkdtemp(prefix="w6_")
-    if saver_kind == "memory":
-        saver = InMemorySaver()
-        def size():
-            s = InMemorySaver()
-            runner(g_react(turns, s, chan), react_in, check, "sync", durability, uid)()
-            b = sum(len(v[1]) for v in s.blobs.values())
-            c = sum(len(cp[0][1]) + len(cp[1][1]) for t in s.storage.values() for ns in t.values() for cp in ns.values())
-            w = sum(len(x[2][1]) for ws in s.writes.values() for x in ws.values())
-            n = sum(len(ns) for t in s.storage.values() for ns in t.values())
-            return dict(bytes_total=b + c + w, bytes_blobs=b, bytes_checkpoints=c, bytes_writes=w, checkpoints=n)
-    elif saver_kind == "sqlite":
-        import sqlite3
-        from langgraph.checkpoint.sqlite import SqliteSaver
-        def open_saver(path):
-            return SqliteSaver(sqlite3.connect(path, check_same_thread=False))
-        saver = open_saver(f"{tmp}/bench.db"); saver.setup()
-        extra["journal_mode"] = saver.conn.execute("pragma journal_mode").fetchone()[0]
-        extra["synchronous"] = saver.conn.execute("pragma synchronous").fetchone()[0]
-        def size():
-            p = f"{tmp}/one.db"
-            s = open_saver(p); s.setup()
-            runner(g_react(turns, s, chan), react_in, check, "sync", durability, uid)()
-            n = s.conn.execute("select count(*) from checkpoints").fetchone()[0]
-            wal = os.path.getsize(p + "-wal") if os.path.exists(p + "-wal") else 0
-            s.conn.execute("pragma wal_checkpoint(TRUNCATE)"); s.conn.close()
-            return dict(bytes_total=os.path.getsize(p), wal_bytes_before_close=wal, checkpoints=n)
-    elif saver_kind == "postgres":
-        import psycopg
-        from langgraph.checkpoint.postgres import PostgresSaver
-        from psycopg.rows import dict_row
-        dsn = os.environ["PEERBENCH_PG"]
-        conn = psycopg.connect(dsn, autocommit=True, prepare_threshold=0, row_factory=dict_row)
-        saver = PostgresSaver(conn); saver.setup()
-        tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-        def wipe():
-            conn.execute("truncate " + ", ".join(tables))
-        wipe()
-        def size():
-            wipe()
-            runner(g_react(turns, saver, chan), react_in, check, "sync", durability, uid)()
-            r = {t: conn.execute(f"select pg_total_relation_size('{t}') as s").fetchone()["s"] for t in tables}
-            n = conn.execute("select count(*) as n from checkpoints").fetchone()["n"]
-            raw = conn.execute("select coalesce(sum(octet_length(blob)), 0) as n from checkpoint_blobs").fetchone()["n"]
-            wipe()
-            return dict(bytes_total=sum(r.values()), blob_bytes_before_toast_compression=int(raw), **{"bytes_" + k: v for k, v in r.items()}, checkpoints=n)
-    def thread():  # the memory saver is emptied before each run, so that peak RSS is that of one run
-        if saver_kind == "memory":
-            saver.storage.clear(); saver.blobs.clear(); saver.writes.clear()
+    saver = InMemorySaver()
+
+    def thread():  # emptied before each run, so that peak RSS is that of one run
+        saver.storage.clear(); saver.blobs.clear(); saver.writes.clear()
         return uid()
-    ts = measure(runner(g_react(turns, saver, chan), react_in, check, "sync", durability, thread), reps=7, budget=12)
-    peak = round(rss_mb(), 1)
-    extra["peak_rss_runs_mb"] = peak
-    extra.update(size())
-    import shutil; shutil.rmtree(tmp, ignore_errors=True)
-    report("W6-" + saver_kind + ("-delta" if chan else ""), turns, durability, ts, 2 * turns + 1, **extra)
+    ts = measure(runner(g_react(turns, saver), react_in, check, "sync", durability, thread), reps=7, budget=12)
+    blobs = sum(len(v[1]) for v in saver.blobs.values())
+    checkpoints = sum(len(cp[0][1]) + len(cp[1][1]) for t in saver.storage.values() for ns in t.values() for cp in ns.values())
+    writes = sum(len(x[2][1]) for ws in saver.writes.values() for x in ws.values())
+    report("W6-memory", turns, durability, ts, 2 * turns + 1, bytes_total=blobs + checkpoints + writes)
 
 
 def w7(n, saver_kind="memory"):

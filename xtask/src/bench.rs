@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: superstep beside the floor, held against its targets.
 
+use crate::disk::Disk;
 use crate::side::{self, Cell, Side};
 use crate::table::{Table, number};
-use crate::workload::{self, CASES, Measurement, Results, Workload};
+use crate::workload::{self, CASES, DISK, Measurement, Results, Workload};
 use crate::{Result, USAGE};
 use std::path::Path;
 
@@ -11,12 +12,14 @@ pub(crate) const FLOOR: &str = "floor";
 
 pub(crate) struct Options {
     pub(crate) rounds: usize,
+    /// Whether other Rust libraries are compared too.
+    pub(crate) with_peers: bool,
     cases: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Options { rounds: 3, cases: Vec::new() };
+        let mut options = Options { rounds: 3, with_peers: true, cases: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -24,6 +27,8 @@ impl Options {
                     let value = arguments.next().ok_or("`--rounds` needs a value")?;
                     options.rounds = value.parse::<usize>()?.max(1);
                 }
+                "--no-peers" => options.with_peers = false,
+                "disk" => options.cases.extend(DISK.map(str::to_owned)),
                 case if CASES.contains(&case) => options.cases.push(case.to_owned()),
                 other => return Err(format!("no case `{other}`\n\n{USAGE}").into()),
             }
@@ -40,8 +45,9 @@ impl Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let sides = build_all(&[SUPERSTEP.as_ref(), FLOOR.as_ref()]);
-    let rows = Rows::measure(sides, options);
+    let rows = Rows::measure(sides, options)?;
     rows.print_targets();
+    rows.print_kept();
     rows.print_remarks();
     rows.verdict()
 }
@@ -66,12 +72,14 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn measure(sides: Vec<Side>, options: &Options) -> Self {
-        let rows = options.workloads().into_iter().map(|workload| {
-            let cells = side::measure(&sides, &workload, options.rounds);
+    pub(crate) fn measure(sides: Vec<Side>, options: &Options) -> Result<Self> {
+        let workloads = options.workloads();
+        let disk = Disk::prepare(&workloads)?;
+        let rows = workloads.into_iter().map(|workload| {
+            let cells = side::measure(&sides, &workload, &disk, options.rounds);
             (workload, cells)
         });
-        Rows { rows: rows.collect(), sides }
+        Ok(Rows { rows: rows.collect(), sides })
     }
 
     /// What the side of that name measured in a row.
@@ -81,9 +89,12 @@ impl Rows {
     }
 
     fn results(&self) -> Results {
-        let measured =
-            |(workload, cells): &(Workload, Vec<Cell>)| Some((workload.key(), self.of(cells, SUPERSTEP)?.clone()));
-        self.rows.iter().filter_map(measured).collect()
+        let of = |name| {
+            let measured =
+                move |(workload, cells): &(Workload, Vec<Cell>)| Some((workload.key(), self.of(cells, name)?.clone()));
+            self.rows.iter().filter_map(measured).collect()
+        };
+        Results { own: of(SUPERSTEP), floor: of(FLOOR) }
     }
 
     pub(crate) fn print_targets(&self) {
@@ -103,12 +114,7 @@ impl Rows {
         for (workload, cells) in &self.rows {
             let (own, floor) = (self.of(cells, SUPERSTEP), self.of(cells, FLOOR));
             let ratio = own.zip(floor).map(|(own, floor)| own.micros / floor.micros);
-            let verdict = match workload.target.map(|target| target.is_met(workload.key(), &results)) {
-                Some(Some(true)) => "met",
-                Some(Some(false)) => "missed",
-                Some(None) => "not measured",
-                None => "",
-            };
+            let targets = workload.targets.iter();
             table.add([
                 workload.title.to_owned(),
                 workload.size.to_string(),
@@ -118,9 +124,38 @@ impl Rows {
                 cell(ratio),
                 cell(own.map(|m| m.peak_mb)),
                 cell(floor.map(|m| m.peak_mb)),
-                workload.target.map(|target| target.to_string()).unwrap_or_default(),
-                verdict.to_owned(),
+                targets.clone().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+                targets.map(|target| verdict(target.is_met(workload.key(), &results))).collect::<Vec<_>>().join(", "),
             ]);
+        }
+        println!("{table}");
+    }
+
+    /// Prints how much each side keeps, if any of them keeps something.
+    pub(crate) fn print_kept(&self) {
+        let keeps = |cells: &Vec<Cell>| cells.iter().any(|cell| cell.measurement().is_some_and(|m| m.bytes.is_some()));
+        if self.rows.iter().any(|(_, cells)| keeps(cells)) {
+            println!("Bytes kept per turn; in brackets, how many times as many as superstep:\n");
+            self.print_ratios(|workload, measurement| Some(measurement.bytes? / f64::from(workload.size)));
+        }
+    }
+
+    /// Prints a number of all sides, on the workloads where any has it.
+    pub(crate) fn print_ratios(&self, of: fn(&Workload, &Measurement) -> Option<f64>) {
+        let names = self.sides.iter().map(|side| side.name.as_str());
+        let mut table = Table::new(["workload", "size"].into_iter().chain(names));
+        for (workload, cells) in &self.rows {
+            let of = |measurement| of(workload, measurement);
+            if !cells.iter().any(|cell| cell.measurement().and_then(of).is_some()) {
+                continue;
+            }
+            let own = self.of(cells, SUPERSTEP).and_then(of);
+            let text = cells.iter().map(|cell| match cell {
+                Cell::Measured(measurement) => of(measurement).map_or("–".to_owned(), |value| with_ratio(value, own)),
+                Cell::Cannot => "no such case".to_owned(),
+                Cell::Failed(_) => "failed".to_owned(),
+            });
+            table.add([workload.title.to_owned(), workload.size.to_string()].into_iter().chain(text));
         }
         println!("{table}");
     }
@@ -144,8 +179,8 @@ impl Rows {
     /// Fails if a target was missed or could not be checked.
     pub(crate) fn verdict(&self) -> Result<()> {
         let results = self.results();
-        let targets = self.rows.iter().filter_map(|(w, _)| Some((w, w.target?)));
-        let missed = targets.filter(|(w, target)| target.is_met(w.key(), &results) != Some(true));
+        let targets = self.rows.iter().flat_map(|(w, _)| w.targets.iter().map(|target| (w.key(), target)));
+        let missed = targets.filter(|(key, target)| target.is_met(*key, &results) != Some(true));
         match missed.count() {
             0 => Ok(()),
             count => Err(format!("{count} targets are missed or not measured").into()),
@@ -153,6 +188,21 @@ impl Rows {
     }
 }
 
+fn verdict(is_met: Option<bool>) -> &'static str {
+    match is_met {
+        Some(true) => "met",
+        Some(false) => "missed",
+        None => "not measured",
+    }
+}
+
 fn cell(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), number)
+}
+
+fn with_ratio(value: f64, own: Option<f64>) -> String {
+    match own {
+        Some(own) => format!("{} ({}×)", number(value), number(value / own)),
+        None => number(value),
+    }
 }

@@ -7,6 +7,7 @@ mod compare;
 mod conformance;
 mod crash;
 mod difference;
+mod disk;
 mod postgres;
 mod side;
 mod table;
@@ -38,12 +39,13 @@ commands:
                            workers are killed and overtaken at random moments (default sqlite, 20, 5, 1)
   bench [--rounds N] [CASE...]
                            superstep beside the floor, with the targets
-  compare [--rounds N] [CASE...]
+  compare [--rounds N] [--no-peers] [CASE...]
                            superstep beside the floor, LangGraph and every peer that builds
   callgrind                instructions per step
   tree                     limits on what superstep depends on
 
-CASE is one of w1 w2 w3 w4 w4one w5 w6mem w7 w8 w9 mem; every process runs N times (default 3)";
+CASE is one of w1 w2 w3 w4 w4one w5 w6mem w6sql w6sql-async w6sql-nosync w6threads w6pg w6pg-async w6pg-nosync w7 w8 w9
+mem, or `disk` for all that save to a database; every process runs N times (default 3)";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

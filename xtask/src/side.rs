@@ -3,6 +3,7 @@
 //! Every measurement is a process of its own, so that its peak memory is that of the case alone.
 
 use crate::command;
+use crate::disk::Disk;
 use crate::workload::{Measurement, Workload};
 use crate::{Error, Result};
 use serde_json::Value;
@@ -14,7 +15,13 @@ use std::time::Duration;
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// A process that took longer has repeated the work often enough by itself.
 const ONE_ROUND_IS_ENOUGH: Duration = Duration::from_secs(10);
-const LANGGRAPH: [&str; 2] = ["langgraph==1.2.20", "uvloop"];
+const LANGGRAPH: [&str; 5] = [
+    "langgraph==1.2.20",
+    "langgraph-checkpoint-sqlite==3.1.2",
+    "langgraph-checkpoint-postgres==3.2.0",
+    "psycopg[binary]",
+    "uvloop",
+];
 
 pub(crate) struct Side {
     pub(crate) name: String,
@@ -93,13 +100,13 @@ pub(crate) fn langgraph() -> Result<[Side; 2]> {
 }
 
 /// Runs one workload on every side, taking turns, so that a slow minute of the machine hits all alike.
-pub(crate) fn measure(sides: &[Side], workload: &Workload, rounds: usize) -> Vec<Cell> {
+pub(crate) fn measure(sides: &[Side], workload: &Workload, disk: &Disk, rounds: usize) -> Vec<Cell> {
     let mut progress: Vec<Progress> = sides.iter().map(|_| Progress::default()).collect();
     for _ in 0..rounds {
         for (side, progress) in sides.iter().zip(&mut progress) {
             if !progress.is_complete {
                 eprintln!("  {} {}: {}", workload.case, workload.size, side.name);
-                progress.add(side.measure_once(workload));
+                progress.add(side.measure_once(workload, disk));
             }
         }
     }
@@ -140,10 +147,11 @@ impl Progress {
 
 impl Side {
     /// One process; none if the side has no such case.
-    fn measure_once(&self, workload: &Workload) -> Result<Option<(Measurement, Duration)>> {
+    fn measure_once(&self, workload: &Workload, disk: &Disk) -> Result<Option<(Measurement, Duration)>> {
         let Some(mut command) = self.command(workload) else {
             return Ok(None);
         };
+        disk.tell(&mut command, workload)?;
         let Some(ended) = command::run_for(&mut command, TIME_LIMIT)? else {
             return Err(format!("over {} s", TIME_LIMIT.as_secs()).into());
         };
@@ -161,13 +169,13 @@ impl Side {
         match &self.program {
             Program::Rust(program) => {
                 let mut command = Command::new(program);
-                command.args([workload.case, &workload.size.to_string()]);
+                command.args([workload.program_case(), &workload.size.to_string()]);
                 Some(command)
             }
             Program::LangGraph { python, mode } => {
                 let mut command = Command::new(python);
-                command.arg(bench().join("python/bench.py"));
-                command.args(langgraph_arguments(workload, *mode)?);
+                let (script, arguments) = langgraph_arguments(workload, *mode)?;
+                command.arg(bench().join("python").join(script)).args(arguments);
                 command.env_remove("LANGSMITH_TRACING").env_remove("LANGCHAIN_TRACING_V2");
                 Some(command)
             }
@@ -189,19 +197,23 @@ fn read_line(stdout: &[u8], workload: &Workload) -> Result<Measurement> {
     Measurement::read(&line, workload.unit).ok_or_else(|| "no result".into())
 }
 
-/// The case in the words of `bench.py`; none where a mode or the program has no such case.
-fn langgraph_arguments(workload: &Workload, mode: Mode) -> Option<Vec<String>> {
+/// The case in the words of the Python programs; none where a mode or the programs have no such case.
+fn langgraph_arguments(workload: &Workload, mode: Mode) -> Option<(&'static str, Vec<String>)> {
     let size = workload.size.to_string();
     let flavour = match mode {
         Mode::Sync => "sync",
         Mode::Async => "async",
     };
-    let words = match (workload.case, mode) {
-        ("w6mem", _) => vec!["w6", "memory", &size, flavour],
-        ("w7", Mode::Async) => vec!["w7", &size],
-        ("w8", Mode::Sync) => vec!["w8", "updates"],
-        ("w7" | "w8" | "mem", _) => return None,
-        (case, _) => vec![case, &size, flavour],
+    let (script, words) = match (workload.program_case(), mode) {
+        ("w6mem", _) => ("bench.py", vec!["w6", &size, flavour]),
+        ("w6sql", _) => ("disk.py", vec!["sqlite", &size, "sync", flavour]),
+        ("w6sql-async", _) => ("disk.py", vec!["sqlite", &size, "async", flavour]),
+        ("w6pg", _) => ("disk.py", vec!["postgres", &size, "sync", flavour]),
+        ("w6pg-async", _) => ("disk.py", vec!["postgres", &size, "async", flavour]),
+        ("w7", Mode::Async) => ("bench.py", vec!["w7", &size]),
+        ("w8", Mode::Sync) => ("bench.py", vec!["w8", "updates"]),
+        ("w6threads" | "w7" | "w8" | "mem", _) => return None,
+        (case, _) => ("bench.py", vec![case, &size, flavour]),
     };
-    Some(words.into_iter().map(str::to_owned).collect())
+    Some((script, words.into_iter().map(str::to_owned).collect()))
 }

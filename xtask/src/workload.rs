@@ -10,7 +10,7 @@ pub(crate) struct Workload {
     pub(crate) size: u32,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    pub(crate) target: Option<Target>,
+    pub(crate) targets: Vec<Target>,
 }
 
 /// What the time is divided by.
@@ -30,6 +30,10 @@ pub(crate) enum Target {
     Micros(f64),
     /// At most so many times the same case at a smaller size.
     TimesSize { size: u32, factor: f64 },
+    /// At least so many times as many units per second as the same case at a smaller size.
+    RateOfSize { size: u32, factor: f64 },
+    /// At most so many times what is written by hand.
+    TimesFloor(f64),
     /// At least so many runs per second.
     RunsPerSecond(f64),
     /// The peak memory of a long run is the one after its first 10,000 steps, within 1 MB.
@@ -38,43 +42,120 @@ pub(crate) enum Target {
 
 const MOST_GROWTH_MB: f64 = 1.0;
 
-pub(crate) const CASES: [&str; 11] = ["w1", "w2", "w3", "w4", "w4one", "w5", "w6mem", "w7", "w8", "w9", "mem"];
+pub(crate) const CASES: [&str; 18] = [
+    "w1",
+    "w2",
+    "w3",
+    "w4",
+    "w4one",
+    "w5",
+    "w6mem",
+    "w6sql",
+    "w6sql-async",
+    "w6sql-nosync",
+    "w6threads",
+    "w6pg",
+    "w6pg-async",
+    "w6pg-nosync",
+    "w7",
+    "w8",
+    "w9",
+    "mem",
+];
+
+/// The cases that save to a database, asked for as `disk`.
+pub(crate) const DISK: [&str; 7] =
+    ["w6sql", "w6sql-async", "w6sql-nosync", "w6threads", "w6pg", "w6pg-async", "w6pg-nosync"];
 
 /// Every workload, in the order of the table.
 pub(crate) fn all() -> Vec<Workload> {
-    let mut workloads = Vec::new();
-    let mut add = |case, title, unit, target, sizes: &[u32]| {
-        workloads.extend(sizes.iter().map(|&size| Workload { case, size, title, unit, target }));
-    };
-    let micros = |most| Some(Target::Micros(most));
-    let times_three_fields = Some(Target::TimesSize { size: 3, factor: 1.3 });
-    add("w1", "W1 chain", Unit::Step, micros(0.3), &[10, 100, 1000]);
-    add("w2", "W2 loop", Unit::Step, micros(0.3), &[1000]);
-    add("w3", "W3 Send", Unit::Task, None, &[10, 100]);
-    add("w3", "W3 Send", Unit::Task, micros(1.5), &[1000]);
-    add("w4", "W4 fields, all change", Unit::Step, None, &[3, 100, 300]);
-    add("w4one", "W4 fields, one changes", Unit::Step, None, &[3, 100]);
-    add("w4one", "W4 fields, one changes", Unit::Step, times_three_fields, &[300]);
-    add("w5", "W5 ReAct", Unit::Step, micros(1.5), &[50, 100, 200, 400]);
-    add("w6mem", "W6 ReAct, memory saver", Unit::Step, micros(3.0), &[100, 400]);
-    add("w7", "W7 threads", Unit::Run, Some(Target::RunsPerSecond(100_000.0)), &[1000]);
-    add("w8", "W8 stream", Unit::Event, None, &[1000]);
-    add("w9", "W9 Send to subgraph", Unit::Subgraph, None, &[100]);
-    add("mem", "memory of a long loop", Unit::Step, Some(Target::FlatMemory), &[1_000_000]);
+    let mut workloads = without_disk();
+    let place = workloads.iter().position(|workload| workload.case == "w7").unwrap_or(workloads.len());
+    workloads.splice(place..place, on_disk());
     workloads
+}
+
+fn without_disk() -> Vec<Workload> {
+    let mut list = List::default();
+    let micros = |most| vec![Target::Micros(most)];
+    let times_three_fields = vec![Target::TimesSize { size: 3, factor: 1.3 }];
+    list.add("w1", "W1 chain", Unit::Step, &micros(0.3), &[10, 100, 1000]);
+    list.add("w2", "W2 loop", Unit::Step, &micros(0.3), &[1000]);
+    list.add("w3", "W3 Send", Unit::Task, &[], &[10, 100]);
+    list.add("w3", "W3 Send", Unit::Task, &micros(1.5), &[1000]);
+    list.add("w4", "W4 fields, all change", Unit::Step, &[], &[3, 100, 300]);
+    list.add("w4one", "W4 fields, one changes", Unit::Step, &[], &[3, 100]);
+    list.add("w4one", "W4 fields, one changes", Unit::Step, &times_three_fields, &[300]);
+    list.add("w5", "W5 ReAct", Unit::Step, &micros(1.5), &[50, 100, 200, 400]);
+    list.add("w6mem", "W6 ReAct, memory saver", Unit::Step, &micros(3.0), &[100, 400]);
+    list.add("w7", "W7 threads", Unit::Run, &[Target::RunsPerSecond(100_000.0)], &[1000]);
+    list.add("w8", "W8 stream", Unit::Event, &[], &[1000]);
+    list.add("w9", "W9 Send to subgraph", Unit::Subgraph, &[], &[100]);
+    list.add("mem", "memory of a long loop", Unit::Step, &[Target::FlatMemory], &[1_000_000]);
+    list.workloads
+}
+
+fn on_disk() -> Vec<Workload> {
+    let mut list = List::default();
+    let near_floor = [Target::TimesFloor(1.3)];
+    let flat = [Target::TimesSize { size: 100, factor: 1.3 }];
+    let shared = [Target::RateOfSize { size: 1, factor: 5.0 }];
+    list.add("w6sql", "W6 SQLite, sync", Unit::Step, &near_floor, &[100, 400]);
+    list.add("w6sql-async", "W6 SQLite, async", Unit::Step, &[], &[100, 400]);
+    list.add("w6sql-nosync", "W6 SQLite, sync, in memory", Unit::Step, &[], &[100]);
+    list.add("w6sql-nosync", "W6 SQLite, sync, in memory", Unit::Step, &flat, &[400]);
+    list.add("w6threads", "W6 SQLite, sync, threads", Unit::Step, &[], &[1]);
+    list.add("w6threads", "W6 SQLite, sync, threads", Unit::Step, &shared, &[100]);
+    list.add("w6pg", "W6 PostgreSQL, sync", Unit::Step, &[], &[100, 400]);
+    list.add("w6pg-async", "W6 PostgreSQL, async", Unit::Step, &[], &[100, 400]);
+    list.add("w6pg-nosync", "W6 PostgreSQL, sync, commit off", Unit::Step, &[], &[100]);
+    list.add("w6pg-nosync", "W6 PostgreSQL, sync, commit off", Unit::Step, &flat, &[400]);
+    list.workloads
+}
+
+#[derive(Default)]
+struct List {
+    workloads: Vec<Workload>,
+}
+
+impl List {
+    fn add(&mut self, case: &'static str, title: &'static str, unit: Unit, targets: &[Target], sizes: &[u32]) {
+        let workload = |&size| Workload { case, size, title, unit, targets: targets.to_vec() };
+        self.workloads.extend(sizes.iter().map(workload));
+    }
 }
 
 impl Workload {
     pub(crate) fn key(&self) -> Key {
         (self.case, self.size)
     }
+
+    /// The case in the words of the programs, which do not know what a sync costs where they save.
+    pub(crate) fn program_case(&self) -> &'static str {
+        self.case.strip_suffix(NO_SYNC).unwrap_or(self.case)
+    }
+
+    /// Whether it saves where nothing waits for a disk.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.case.ends_with(NO_SYNC)
+    }
+
+    pub(crate) fn saves_to_postgres(&self) -> bool {
+        self.case.starts_with("w6pg")
+    }
 }
+
+const NO_SYNC: &str = "-nosync";
 
 /// Case and size.
 pub(crate) type Key = (&'static str, u32);
 
-/// What superstep measured, by workload.
-pub(crate) type Results = BTreeMap<Key, Measurement>;
+/// What superstep and the floor measured, by workload.
+#[derive(Default)]
+pub(crate) struct Results {
+    pub(crate) own: BTreeMap<Key, Measurement>,
+    pub(crate) floor: BTreeMap<Key, Measurement>,
+}
 
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,6 +177,8 @@ pub(crate) struct Measurement {
     pub(crate) peak_mb: f64,
     /// How much the peak grew after 10,000 steps, where the case looks at that.
     pub(crate) growth_mb: Option<f64>,
+    /// How much a run keeps, where it keeps something.
+    pub(crate) bytes: Option<f64>,
     /// What the program says about the case, where it is not quite the same work.
     pub(crate) note: Option<String>,
 }
@@ -114,6 +197,7 @@ impl Measurement {
             micros,
             peak_mb: number("peak_rss_mb")?,
             growth_mb: number("rss_end_mb").zip(number("rss_10k_mb")).map(|(end, start)| end - start),
+            bytes: number("bytes_total"),
             note: note(line),
         })
     }
@@ -123,7 +207,8 @@ impl Measurement {
         let note = rounds.first()?.note.clone();
         let of = |number: fn(&Self) -> f64| median(rounds.iter().map(number).collect());
         let growth_mb = rounds.iter().filter_map(|round| round.growth_mb).reduce(f64::max);
-        Some(Measurement { micros: of(|m| m.micros), peak_mb: of(|m| m.peak_mb), growth_mb, note })
+        let bytes = rounds.iter().filter_map(|round| round.bytes).reduce(f64::max);
+        Some(Measurement { micros: of(|m| m.micros), peak_mb: of(|m| m.peak_mb), growth_mb, bytes, note })
     }
 }
 
@@ -150,15 +235,15 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 impl Target {
     /// Whether the results reach it; none if what it needs was not measured.
     pub(crate) fn is_met(self, key: Key, results: &Results) -> Option<bool> {
-        let measured = results.get(&key)?;
+        let measured = results.own.get(&key)?;
+        let at = |size: u32| Some(results.own.get(&(key.0, size))?.micros);
         match self {
             Target::Micros(most) => Some(measured.micros <= most),
             Target::RunsPerSecond(least) => Some(1e6 / measured.micros >= least),
             Target::FlatMemory => Some(measured.growth_mb? <= MOST_GROWTH_MB),
-            Target::TimesSize { size, factor } => {
-                let smaller = results.get(&(key.0, size))?;
-                Some(measured.micros <= factor * smaller.micros)
-            }
+            Target::TimesSize { size, factor } => Some(measured.micros <= factor * at(size)?),
+            Target::RateOfSize { size, factor } => Some(measured.micros <= at(size)? / factor),
+            Target::TimesFloor(factor) => Some(measured.micros <= factor * results.floor.get(&key)?.micros),
         }
     }
 }
@@ -167,7 +252,9 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Micros(most) => write!(f, "≤ {most} µs"),
-            Target::TimesSize { size, factor } => write!(f, "≤ {factor} × {size} fields"),
+            Target::TimesSize { size, factor } => write!(f, "≤ {factor} × size {size}"),
+            Target::RateOfSize { size, factor } => write!(f, "≥ {factor} × the rate of size {size}"),
+            Target::TimesFloor(factor) => write!(f, "≤ {factor} × floor"),
             Target::RunsPerSecond(least) => write!(f, "≥ {least} runs/s"),
             Target::FlatMemory => write!(f, "grows ≤ {MOST_GROWTH_MB} MB"),
         }
@@ -176,11 +263,11 @@ impl fmt::Display for Target {
 
 #[cfg(test)]
 mod tests {
-    use super::{CASES, Measurement, Results, Target, Unit, all};
+    use super::{CASES, DISK, Measurement, Results, Target, Unit, all};
     use serde_json::json;
 
     fn measured(micros: f64) -> Measurement {
-        Measurement { micros, peak_mb: 1.0, growth_mb: None, note: None }
+        Measurement { micros, peak_mb: 1.0, growth_mb: None, bytes: None, note: None }
     }
 
     #[test]
@@ -188,6 +275,7 @@ mod tests {
         for case in CASES {
             assert!(all().iter().any(|workload| workload.case == case), "{case}");
         }
+        assert!(DISK.iter().all(|case| CASES.contains(case)));
     }
 
     #[test]
@@ -205,11 +293,42 @@ mod tests {
     #[test]
     fn a_ratio_target_needs_the_smaller_size() {
         let target = Target::TimesSize { size: 3, factor: 1.3 };
-        let mut results = Results::from([(("w4one", 300), measured(1.2))]);
+        let mut results = Results::default();
+        results.own.insert(("w4one", 300), measured(1.2));
         assert_eq!(target.is_met(("w4one", 300), &results), None);
-        results.insert(("w4one", 3), measured(1.0));
+        results.own.insert(("w4one", 3), measured(1.0));
         assert_eq!(target.is_met(("w4one", 300), &results), Some(true));
-        results.insert(("w4one", 3), measured(0.9));
+        results.own.insert(("w4one", 3), measured(0.9));
         assert_eq!(target.is_met(("w4one", 300), &results), Some(false));
+    }
+
+    #[test]
+    fn a_rate_target_wants_less_time_per_unit() {
+        let target = Target::RateOfSize { size: 1, factor: 5.0 };
+        let mut results = Results::default();
+        results.own.insert(("w6threads", 1), measured(1000.0));
+        results.own.insert(("w6threads", 100), measured(190.0));
+        assert_eq!(target.is_met(("w6threads", 100), &results), Some(true));
+        results.own.insert(("w6threads", 100), measured(210.0));
+        assert_eq!(target.is_met(("w6threads", 100), &results), Some(false));
+    }
+
+    #[test]
+    fn a_floor_target_needs_the_floor() {
+        let target = Target::TimesFloor(1.3);
+        let mut results = Results::default();
+        results.own.insert(("w6sql", 100), measured(1.2));
+        assert_eq!(target.is_met(("w6sql", 100), &results), None);
+        results.floor.insert(("w6sql", 100), measured(1.0));
+        assert_eq!(target.is_met(("w6sql", 100), &results), Some(true));
+        results.floor.insert(("w6sql", 100), measured(0.9));
+        assert_eq!(target.is_met(("w6sql", 100), &results), Some(false));
+    }
+
+    #[test]
+    fn programs_do_not_hear_about_syncing() {
+        let of = |case| all().into_iter().find(|workload| workload.case == case).expect("a case of ours");
+        assert_eq!((of("w6pg-nosync").program_case(), of("w6pg-nosync").is_unsynced()), ("w6pg", true));
+        assert_eq!((of("w6sql-async").program_case(), of("w6sql-async").is_unsynced()), ("w6sql-async", false));
     }
 }

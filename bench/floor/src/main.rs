@@ -2,6 +2,7 @@
 //! `bench-floor CASE N`; the "-spawn" variants put every node on its own tokio task.
 #[path = "../../common.rs"]
 mod common;
+mod disk;
 use common::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -40,6 +41,9 @@ async fn bench() {
         }
         "w6mem" => react_saved(n, false).await,
         "w6mem-full" => react_saved(n, true).await,
+        "w6sql" | "w6sql-async" => disk::on_a_thread(move || disk::sqlite(n)),
+        "w6threads" => disk::on_a_thread(move || disk::threads(n)),
+        "w6pg" | "w6pg-async" => disk::postgres(n).await,
         "w7" => {
             let t = measure(|| concurrent(n)).await;
             let runs_per_s = n as f64 / median(&t);

@@ -1,4 +1,4 @@
-//! The graphs of the workloads, and one checked run of each: the only file that knows superstep's API besides `wide`.
+//! The graphs of the workloads, and one checked run of each: besides `wide` and `disk` the only file that knows superstep's API.
 use crate::common::peak_rss_mb;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use superstep::{
-    CompiledStateGraph, END, MemorySaver, Message, MessageKind, START, Send, Sent, State, StateGraph, Mode,
-    ToolCall, Context, BoxError,
+    BoxError, Checkpointer, CompiledStateGraph, Context, Durability, END, MemorySaver, Message, MessageKind, Mode,
+    START, Send, Sent, State, StateGraph, ToolCall,
 };
 
 /// Never reached: the loops end by their own condition.
@@ -159,8 +159,8 @@ pub fn react(turns: usize) -> CompiledStateGraph<Chat> {
     react_builder(turns).compile().unwrap()
 }
 
-pub fn react_saved(turns: usize) -> CompiledStateGraph<Chat> {
-    react_builder(turns).checkpointer(MemorySaver::new()).compile().unwrap()
+pub fn react_saved(turns: usize, saver: impl Checkpointer) -> CompiledStateGraph<Chat> {
+    react_builder(turns).checkpointer(saver).compile().unwrap()
 }
 
 fn react_builder(turns: usize) -> StateGraph<Chat> {
@@ -208,9 +208,12 @@ pub async fn run_react(app: &CompiledStateGraph<Chat>, turns: usize) {
     assert_eq!(out.messages.len(), 2 * turns + 2);
 }
 
-pub async fn run_react_saved(app: &CompiledStateGraph<Chat>, turns: usize) {
-    let out = app.invoke(question()).recursion_limit(NO_LIMIT).thread("t").await.unwrap();
-    assert_eq!(out.messages.len(), 2 * turns + 2);
+/// A run on a thread of its own.
+pub async fn run_react_saved(app: &CompiledStateGraph<Chat>, turns: usize, durability: Durability) {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    let thread = format!("t{}", THREADS.fetch_add(1, Relaxed));
+    let run = app.invoke(question()).recursion_limit(NO_LIMIT).thread(thread).durability(durability);
+    assert_eq!(run.await.unwrap().messages.len(), 2 * turns + 2);
 }
 
 // ---- W9: `Send` to a compiled subgraph of 3 nodes ----
@@ -243,9 +246,7 @@ pub fn subgraph_fan(n: usize) -> CompiledStateGraph<Fan> {
             }
         })
         .add_node("join", |s: Arc<Fan>| async move { Fan::update().total(s.items.len() as i64) })
-        .add_conditional_edges(START, move |_: &Fan| -> Vec<Send> {
-            (0..n).map(|i| Send::new("sub", i)).collect()
-        })
+        .add_conditional_edges(START, move |_: &Fan| -> Vec<Send> { (0..n).map(|i| Send::new("sub", i)).collect() })
         .add_edge("sub", "join")
         .add_edge("join", END)
         .compile()

@@ -3,7 +3,9 @@
 //! `bench-superstep count:CASE N ITERATIONS` runs the case that often and times nothing: it is the mode for callgrind.
 #[path = "../../common.rs"]
 mod common;
+mod disk;
 mod graphs;
+mod postgres;
 mod wide;
 
 use common::*;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Mutex;
 use std::time::Instant;
+use superstep::{Durability, MemorySaver};
 
 const SYSTEM: &str = "superstep";
 
@@ -58,9 +61,15 @@ impl Bench {
             }
             "w6mem" => {
                 // A fresh saver per run, so that the peak memory is that of one run.
-                let run = || async { graphs::run_react_saved(&graphs::react_saved(n), n).await };
+                let app = || graphs::react_saved(n, MemorySaver::new());
+                let run = || async { graphs::run_react_saved(&app(), n, Durability::default()).await };
                 self.report("W6-memory", 2 * n + 1, None, run).await;
             }
+            "w6sql" => disk::sqlite(&self, Durability::Sync).await,
+            "w6sql-async" => disk::sqlite(&self, Durability::Async).await,
+            "w6threads" => disk::threads(&self).await,
+            "w6pg" => postgres::run(&self, Durability::Sync).await,
+            "w6pg-async" => postgres::run(&self, Durability::Async).await,
             "w7" => {
                 let run = || async { graphs::run_concurrent(graphs::chain_saved(10), n).await };
                 self.report("W7-memory", n * 10, Some("us_per_run"), run).await;

@@ -10,7 +10,7 @@ mod write;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -118,7 +118,7 @@ impl SqliteSaver {
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
     pub fn rows_read(&self) -> u64 {
-        self.rows_read.load(Ordering::Relaxed)
+        self.rows_read.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The database, for stores and caches in the same file, and to close it.

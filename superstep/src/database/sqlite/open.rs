@@ -76,10 +76,9 @@ fn connect(path: &Path, database: &str, access: OpenFlags) -> Result<Connection,
 
 fn prepare(connection: &Connection, database: &str) -> Result<(), DatabaseError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Without it, SQLite plans a statement anew whenever a value is bound that it looked at when it planned.
-    let planned_once = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
-    planned_once.map_err(|error| cannot_open(database, error))?;
-    connection.busy_timeout(PATIENCE).map_err(|error| cannot_open(database, error))
+    // Plans must not depend on bound values: SQLite would plan every join anew for each value.
+    let is_stable = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    is_stable.and_then(|_| connection.busy_timeout(PATIENCE)).map_err(|error| cannot_open(database, error))
 }
 
 /// Turns the write-ahead log on. While another process does the same, SQLite refuses without waiting.
