@@ -3,11 +3,22 @@
 //! Everything here stands on superstep's public API: an agent is a graph that can be drawn, streamed, paused, resumed
 //! and rewound like any other.
 
+pub mod message;
 pub mod model;
+mod provider;
 pub mod tool;
 
 pub use model::{
-    ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, Reply, ScriptedModel,
-    Settings, ToolChoice,
+    ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, RecordingModel,
+    ReplayModel, Reply, ScriptedModel, Settings, ToolChoice,
 };
+#[cfg(feature = "anthropic")]
+pub use provider::Anthropic;
+#[cfg(feature = "gemini")]
+pub use provider::Gemini;
+#[cfg(feature = "__http")]
+pub use provider::Secret;
+pub use provider::chat_model;
+#[cfg(feature = "openai")]
+pub use provider::{OpenAi, OpenAiResponses};
 pub use tool::{IntoToolOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
