@@ -70,6 +70,19 @@ enum Key {
     Nothing,
 }
 
+/// Tells of faults, whatever the provider may have put into its words.
+struct Teller {
+    model: String,
+    secrets: Vec<Secret>,
+}
+
+impl Teller {
+    fn error(&self, fault: Fault) -> ModelError {
+        let fault = self.secrets.iter().fold(fault, |fault, secret| fault.without(secret.reveal()));
+        fault.into_error(&self.model)
+    }
+}
+
 impl Connection {
     pub(crate) fn new(home: Home) -> Self {
         Self {
@@ -143,11 +156,12 @@ impl Connection {
         post: &Post,
         decoder: impl Fn() -> D,
     ) -> Result<Message, ModelError> {
+        let teller = self.teller(model);
         let mut attempts = Attempts::new(self.timeout, self.retries);
         loop {
             match attempts.in_time(self.ask(post, decoder())).await {
                 Ok(message) => return Ok(message),
-                Err(fault) => attempts.after(fault).await.map_err(|fault| fault.into_error(model))?,
+                Err(fault) => attempts.after(fault).await.map_err(|fault| teller.error(fault))?,
             }
         }
     }
@@ -159,13 +173,20 @@ impl Connection {
         post: &Post,
         decoder: impl Fn() -> D,
     ) -> Result<ChunkStream, ModelError> {
+        let teller = self.teller(model);
         let mut attempts = Attempts::new(self.timeout, self.retries);
         loop {
             match attempts.in_time(self.begin(post, decoder())).await {
-                Ok((ready, reading)) => return Ok(Saying::new(ready, reading, attempts, model).into_stream()),
-                Err(fault) => attempts.after(fault).await.map_err(|fault| fault.into_error(model))?,
+                Ok((ready, reading)) => return Ok(Saying::new(ready, reading, attempts, teller).into_stream()),
+                Err(fault) => attempts.after(fault).await.map_err(|fault| teller.error(fault))?,
             }
         }
+    }
+
+    fn teller(&self, model: &str) -> Teller {
+        let headers = self.headers.iter().map(|(_, value)| value.clone());
+        let secrets = headers.chain(self.key().ok().flatten()).collect();
+        Teller { model: model.to_owned(), secrets }
     }
 
     async fn ask<D: Decode>(&self, post: &Post, mut decoder: D) -> Result<Message, Fault> {
@@ -212,11 +233,7 @@ impl Connection {
         if response.status().is_success() {
             return Ok(response);
         }
-        let fault = complaint(response).await;
-        Err(match &key {
-            Some(key) => fault.without(key.reveal()),
-            None => fault,
-        })
+        Err(complaint(response).await)
     }
 
     fn header_map(&self, post: &Post, key: Option<&Secret>) -> Result<HeaderMap, Fault> {

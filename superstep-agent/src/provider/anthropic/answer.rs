@@ -122,7 +122,13 @@ impl Answer {
             }
         };
         self.blocks.insert(place, known);
-        vec![Delta::new(place, part)]
+        // A block that streams begins empty, which is nothing to pass on.
+        let is_empty = match &part {
+            DeltaPart::Text { text } => text.is_empty(),
+            DeltaPart::Reasoning { text, signature } => text.is_empty() && signature.is_none(),
+            _ => false,
+        };
+        if is_empty { vec![] } else { vec![Delta::new(place, part)] }
     }
 
     fn begin_call(&mut self, place: u32, block: Value) -> Vec<Delta> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use superstep::MessageChunk;
 
 use super::retry::Attempts;
-use super::{Fault, broken_off, silent};
+use super::{Fault, Teller, broken_off, silent};
 use crate::model::{ChunkStream, ModelError};
 use crate::provider::sse::{Event, EventReader};
 
@@ -80,13 +80,13 @@ pub(super) struct Saying<D> {
     ready: VecDeque<MessageChunk>,
     reading: Reading<D>,
     attempts: Attempts,
-    model: String,
+    teller: Teller,
     over: bool,
 }
 
 impl<D: Decode> Saying<D> {
-    pub(super) fn new(ready: VecDeque<MessageChunk>, reading: Reading<D>, attempts: Attempts, model: &str) -> Self {
-        Self { ready, reading, attempts, model: model.to_owned(), over: false }
+    pub(super) fn new(ready: VecDeque<MessageChunk>, reading: Reading<D>, attempts: Attempts, teller: Teller) -> Self {
+        Self { ready, reading, attempts, teller, over: false }
     }
 
     pub(super) fn into_stream(self) -> ChunkStream {
@@ -105,7 +105,7 @@ impl<D: Decode> Saying<D> {
             Ok(piece) => piece.map(|piece| (Ok(piece), self)),
             Err(fault) => {
                 self.over = true;
-                Some((Err(fault.into_error(&self.model)), self))
+                Some((Err(self.teller.error(fault)), self))
             }
         }
     }
