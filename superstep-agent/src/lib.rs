@@ -8,16 +8,27 @@
 pub mod __private;
 mod agent;
 mod chat;
+pub mod message;
 pub mod middleware;
 pub mod model;
+mod provider;
 pub mod tool;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
 pub use chat::ChatAgent;
 pub use model::{
-    ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, Reply, ScriptedModel,
-    Settings, ToolChoice,
+    ChatModel, ChatModelExt, ChatRequest, ChunkStream, ModelError, ModelErrorKind, OutputSchema, RecordingModel,
+    ReplayModel, Reply, ScriptedModel, Settings, ToolChoice,
 };
+#[cfg(feature = "anthropic")]
+pub use provider::Anthropic;
+#[cfg(feature = "gemini")]
+pub use provider::Gemini;
+#[cfg(feature = "__http")]
+pub use provider::Secret;
+pub use provider::chat_model;
+#[cfg(feature = "openai")]
+pub use provider::{OpenAi, OpenAiResponses};
 pub use superstep::{Agent, AgentState, EchoAgent};
 pub use superstep_derive::tool;
 pub use tool::{

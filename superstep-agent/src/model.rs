@@ -1,6 +1,7 @@
 //! Chat models: what they are asked, how they answer, and how their words reach the streams of a graph.
 
 mod error;
+mod record;
 mod request;
 mod scripted;
 
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use superstep::{Message, MessageAssembler, MessageChunk, current};
 
 pub use error::{ModelError, ModelErrorKind};
+pub use record::{RecordingModel, ReplayModel};
 pub use request::{ChatRequest, OutputSchema, Settings, ToolChoice};
 pub use scripted::{Reply, ScriptedModel};
 

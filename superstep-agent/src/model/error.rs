@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use superstep::BoxError;
 
 /// Why a model did not answer.
@@ -30,7 +31,8 @@ pub struct ModelError {
 /// ```
 /// assert_ne!(superstep_agent::ModelErrorKind::Auth, superstep_agent::ModelErrorKind::Timeout);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelErrorKind {
     /// The key is missing, wrong, or may not do this.
@@ -81,6 +83,11 @@ impl ModelError {
     pub fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(Arc::from(source.into()));
         self
+    }
+
+    /// What happened, without the name of the model.
+    pub(crate) fn words(&self) -> &str {
+        &self.words
     }
 
     /// What kind of trouble it is.

@@ -155,13 +155,18 @@ impl ChatModel for ScriptedModel {
             Ok(message) => (message, None),
             Err(words) => (Message::assistant(words), Some(self.broken())),
         };
-        let pieces: VecDeque<_> = pieces(message).into_iter().map(Ok).chain(broken.map(Err)).collect();
-        Ok(Box::pin(Listed(pieces)))
+        Ok(Box::pin(Listed::new(pieces(message).into_iter().map(Ok).chain(broken.map(Err)))))
     }
 }
 
 /// Pieces that are all there.
-struct Listed(VecDeque<Result<MessageChunk, ModelError>>);
+pub(super) struct Listed(VecDeque<Result<MessageChunk, ModelError>>);
+
+impl Listed {
+    pub(super) fn new(pieces: impl IntoIterator<Item = Result<MessageChunk, ModelError>>) -> Self {
+        Self(pieces.into_iter().collect())
+    }
+}
 
 impl futures_core::Stream for Listed {
     type Item = Result<MessageChunk, ModelError>;
@@ -175,7 +180,7 @@ impl futures_core::Stream for Listed {
 }
 
 /// A message word by word.
-fn pieces(message: Message) -> Vec<MessageChunk> {
+pub(super) fn pieces(message: Message) -> Vec<MessageChunk> {
     let id = message.id.clone().unwrap_or_else(Message::new_id);
     let Ok(rich) = message.into_rich() else { return Vec::new() };
     let piece = |place: usize, part| MessageChunk::new(&*id).with(Delta::new(place as u32, part));

@@ -3,7 +3,11 @@
 #![allow(missing_docs)]
 
 mod examples;
+mod message;
+#[cfg(all(feature = "openai", feature = "anthropic", feature = "gemini"))]
+mod provider;
 mod react;
+mod record;
 mod side_by_side;
 mod tool_node;
 mod tools;

@@ -1,0 +1,65 @@
+//! Answers that come as the arguments of a tool, for models that cannot be held to a form otherwise.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use superstep::{Block, Delta, DeltaPart, MessageChunk};
+
+use super::http::{Decode, Fault};
+use super::sse::Event;
+
+/// Lets the arguments of one tool be the text of the answer. The text comes as a whole, when the answer ends.
+pub(crate) struct AnswerTool<D> {
+    decoder: D,
+    tool: Option<String>,
+    held: BTreeMap<u32, String>,
+}
+
+impl<D: Decode> AnswerTool<D> {
+    pub(crate) fn new(decoder: D, tool: Option<String>) -> Self {
+        Self { decoder, tool, held: BTreeMap::new() }
+    }
+
+    /// Takes the calls of the tool out of a piece.
+    fn hold(&mut self, mut piece: MessageChunk) -> MessageChunk {
+        let Some(tool) = &self.tool else { return piece };
+        piece.deltas.retain(|delta| {
+            let DeltaPart::ToolCall { name, args, .. } = &delta.part else {
+                return !(self.held.contains_key(&delta.block) && matches!(delta.part, DeltaPart::Extra { .. }));
+            };
+            if name.as_ref() == Some(tool) {
+                self.held.entry(delta.block).or_default();
+            }
+            let held = self.held.get_mut(&delta.block).map(|text| text.push_str(args));
+            held.is_none()
+        });
+        piece
+    }
+}
+
+impl<D: Decode> Decode for AnswerTool<D> {
+    fn whole(&mut self, answer: Value) -> Result<MessageChunk, Fault> {
+        let piece = self.decoder.whole(answer)?;
+        Ok(self.hold(piece))
+    }
+
+    fn event(&mut self, event: &Event) -> Result<Option<MessageChunk>, Fault> {
+        let piece = self.decoder.event(event)?;
+        Ok(piece.map(|piece| self.hold(piece)))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.decoder.has_ended()
+    }
+
+    fn finish(&mut self) -> Result<MessageChunk, Fault> {
+        let piece = self.decoder.finish()?;
+        let mut piece = self.hold(piece);
+        for (block, text) in std::mem::take(&mut self.held) {
+            // The same text whether the arguments came as JSON or as its text.
+            let text = serde_json::from_str::<Value>(&text).map_or(text, |value| value.to_string());
+            piece.deltas.push(Delta::new(block, DeltaPart::Block { value: Block::text(text) }));
+        }
+        Ok(piece)
+    }
+}

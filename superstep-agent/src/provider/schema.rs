@@ -1,0 +1,116 @@
+//! JSON schemas in the form that providers can hold a model to.
+
+use serde_json::{Map, Value, json};
+
+/// Formats that providers know; the others only speak of Rust types.
+const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// A schema without what only validators need.
+pub(crate) fn plain(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    walk(&mut schema, &mut |object| {
+        object.remove("$schema");
+        object.remove("default");
+        if object.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+            object.remove("format");
+        }
+    });
+    schema
+}
+
+/// A schema that allows nothing but what it names, and wants all of it: what fits it fits the given one too.
+///
+/// `None` if that cannot be said, as of maps with any keys.
+pub(crate) fn strict(schema: &Value) -> Option<Value> {
+    let mut schema = plain(schema);
+    let mut can_be = schema.get("type") == Some(&json!("object"));
+    walk(&mut schema, &mut |object| can_be &= narrow(object));
+    can_be.then_some(schema)
+}
+
+/// Narrows one schema; `false` if it cannot be.
+fn narrow(object: &mut Map<String, Value>) -> bool {
+    for bound in ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "multipleOf"] {
+        object.remove(bound);
+    }
+    if let Some(options) = object.remove("oneOf") {
+        object.insert("anyOf".into(), options);
+    }
+    if object.contains_key("allOf") || object.contains_key("prefixItems") || object.contains_key("patternProperties") {
+        return false;
+    }
+    match (object.get("properties").and_then(Value::as_object), object.get("additionalProperties")) {
+        (_, Some(Value::Object(_) | Value::Bool(true))) => false,
+        (None, _) => object.get("type") != Some(&json!("object")),
+        (Some(properties), _) => {
+            let all = properties.keys().cloned().map(Value::String).collect();
+            object.insert("required".into(), Value::Array(all));
+            object.insert("additionalProperties".into(), Value::Bool(false));
+            true
+        }
+    }
+}
+
+/// Shows every schema in a schema, the outer ones first.
+fn walk(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(object) = schema else { return };
+    visit(object);
+    for (name, value) in object {
+        match (&**name, value) {
+            ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(|schema| walk(schema, visit));
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| walk(schema, visit));
+            }
+            ("items" | "additionalProperties" | "not", schema) => walk(schema, visit),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Value, json, strict};
+
+    #[track_caller]
+    fn check(schema: Value, expected: Option<Value>) {
+        assert_eq!(strict(&schema), expected);
+    }
+
+    #[test]
+    fn a_strict_schema_wants_all_fields_and_no_others() {
+        check(
+            json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A", "type": "object",
+                "properties": {
+                    "n": { "type": "integer", "format": "uint32", "minimum": 0, "default": 1 },
+                    "when": { "type": ["string", "null"], "format": "date-time" },
+                    "kind": { "oneOf": [{ "const": "a" }, { "$ref": "#/$defs/B" }] },
+                },
+                "required": ["n"],
+                "$defs": { "B": { "type": "object", "properties": { "default": { "type": "array", "items": { "format": "double" } } } } },
+            }),
+            Some(json!({
+                "title": "A", "type": "object", "additionalProperties": false,
+                "properties": {
+                    "n": { "type": "integer" },
+                    "when": { "type": ["string", "null"], "format": "date-time" },
+                    "kind": { "anyOf": [{ "const": "a" }, { "$ref": "#/$defs/B" }] },
+                },
+                "required": ["kind", "n", "when"],
+                "$defs": { "B": {
+                    "type": "object", "additionalProperties": false, "required": ["default"],
+                    "properties": { "default": { "type": "array", "items": {} } },
+                } },
+            })),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_strict_is_not_made_strict() {
+        check(json!({ "type": "string" }), None);
+        check(json!({ "type": "object", "additionalProperties": { "type": "string" } }), None);
+        check(json!({ "type": "object", "properties": { "a": { "type": "object" } } }), None);
+    }
+}
