@@ -89,47 +89,53 @@ def first(row):
     return next(iter(row.values())) if isinstance(row, dict) else row[0]
 
 
-def sqlite(flavour, measure_with):
+def sqlite(flavour, run_with):
     folder = tempfile.mkdtemp(prefix="w6_")
-    saver = flavour.sqlite(f"{folder}/timed.db")
-    times = measure_with(flavour, saver)
-    settings = {name: flavour.ask(saver, f"pragma {name}") for name in ("journal_mode", "synchronous")}
-    flavour.close()
-
     one = type(flavour)()
-    measure_with(one, one.sqlite(f"{folder}/one.db"), once=True)
+    run_with(one, one.sqlite(f"{folder}/one.db"))()
     one.close()
     size = os.path.getsize(f"{folder}/one.db")
+
+    saver = flavour.sqlite(f"{folder}/timed.db")
+    settings = {name: flavour.ask(saver, f"pragma {name}") for name in ("journal_mode", "synchronous")}
+    times = timed(run_with(flavour, saver))
+    flavour.close()
     shutil.rmtree(folder, ignore_errors=True)
     level = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}[settings["synchronous"]]
     return times, size, f"{type(saver).__name__}, journal_mode={settings['journal_mode']}, synchronous={level}"
 
 
-def postgres(flavour, measure_with):
+def postgres(flavour, run_with):
     saver = flavour.postgres(os.environ["SUPERSTEP_TEST_POSTGRES"])
     empty = "truncate " + ", ".join(TABLES)
     flavour.execute(saver, empty)
-    times = measure_with(flavour, saver)
-    flavour.execute(saver, empty)
-    measure_with(flavour, saver, once=True)
+    run = run_with(flavour, saver)
+    run()
     size = flavour.ask(saver, "select " + " + ".join(f"pg_total_relation_size('{table}')" for table in TABLES))
     settings = [f"{name}={flavour.ask(saver, f'show {name}')}" for name in ("fsync", "synchronous_commit")]
+    flavour.execute(saver, empty)
+    times = timed(run)
     flavour.close()
     return times, size, f"{type(saver).__name__}, {', '.join(settings)}"
+
+
+def timed(run):
+    """The run that told the size has warmed everything up."""
+    return measure(run, reps=7, budget=4, warm=0)
 
 
 def main(database, turns, durability, mode):
     turns = int(turns)
     bench.ASYNC_NODES = mode == "async"
 
-    def measure_with(flavour, saver, once=False):
+    def run_with(flavour, saver):
         graph = g_react(turns, saver)
 
         def run():
             assert len(flavour.run(graph, durability)["messages"]) == 2 * turns + 2
-        return run() if once else measure(run, reps=7, budget=12)
+        return run
 
-    times, size, note = {"sqlite": sqlite, "postgres": postgres}[database](Async() if mode == "async" else Sync(), measure_with)
+    times, size, note = {"sqlite": sqlite, "postgres": postgres}[database](Async() if mode == "async" else Sync(), run_with)
     report("W6-" + database, turns, durability, times, 2 * turns + 1, bytes_total=size, note=note)
 
 

@@ -9,6 +9,8 @@ pub(crate) mod postgres_cache;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_checkpoints;
 #[cfg(feature = "postgres")]
+pub(crate) mod postgres_steps;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres_store;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

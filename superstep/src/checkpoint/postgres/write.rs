@@ -6,7 +6,7 @@ use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
 use crate::checkpoint::rows::{NewRow, PendingRow};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
-use crate::database::sql::postgres_checkpoints as sql;
+use crate::database::sql::{postgres_checkpoints as sql, postgres_steps as steps};
 use crate::id::CheckpointId;
 
 /// Where a checkpoint was saved.
@@ -85,7 +85,7 @@ impl Work<'_> {
             row.body => BYTEA, row.shape_body => BYTEA, tasks => BYTEA_ARRAY, consumed => BYTEA_ARRAY,
             bodies => BYTEA_ARRAY,
         ];
-        let Some(saved) = self.unless_contended(sql::PUT, params).await? else { return Ok(None) };
+        let Some(saved) = self.unless_contended(steps::PUT, params).await? else { return Ok(None) };
         Ok(Some(Placed { space: self.saver.column(&saved, 0)?, depth: self.saver.column(&saved, 1)? }))
     }
 
@@ -97,7 +97,7 @@ impl Work<'_> {
             lease.thread => TEXT, epoch => INT8, lease.namespace => TEXT, checkpoint => BYTEA, &task[..] => BYTEA,
             consumed => BYTEA, row.body => BYTEA,
         ];
-        Ok(self.unless_contended(sql::PUT_WRITES, params).await?.is_some())
+        Ok(self.unless_contended(steps::PUT_WRITES, params).await?.is_some())
     }
 
     /// The row that a statement gives; none if others did the same at the same time, too.

@@ -27,6 +27,8 @@ macro_rules! space {
     };
 }
 
+pub(super) use {digest, space, thread};
+
 /// Whether a namespace was used within so many microseconds, if they matter.
 macro_rules! alive {
     ($space:literal, $ttl:literal) => {
@@ -61,7 +63,8 @@ macro_rules! checkpoint {
 /// of threads are also in order.
 pub(crate) const COMPONENT: Component = Component { name: "checkpoints", scripts: SCRIPTS };
 
-const SCRIPTS: &[&str] = &["
+const SCRIPTS: &[&str] = &[
+    "
     CREATE TABLE IF NOT EXISTS {schema}.superstep_threads (
         key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         epoch BIGINT GENERATED ALWAYS AS IDENTITY,
@@ -110,7 +113,9 @@ const SCRIPTS: &[&str] = &["
         digest BYTEA NOT NULL PRIMARY KEY,
         body BYTEA NOT NULL
     );
-"];
+",
+    super::postgres_steps::FUNCTIONS,
+];
 
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
 
@@ -130,85 +135,7 @@ pub(crate) const CLAIM: &str = concat!(
 pub(crate) const SHUT: &str =
     concat!("SELECT t.key FROM {schema}.superstep_threads t WHERE ", thread!("$1"), " FOR UPDATE");
 
-// Writing.
-
-/// Saves a checkpoint with what tasks wrote, or writes nothing and gives no row.
-pub(crate) const PUT: &str = concat!(
-    "WITH lease AS MATERIALIZED (
-        SELECT t.key FROM {schema}.superstep_threads t WHERE ",
-    thread!("$1"),
-    " AND t.epoch = $2 FOR SHARE
-    ),
-    space AS MATERIALIZED (
-        SELECT s.key FROM {schema}.superstep_spaces s WHERE s.thread = (SELECT key FROM lease) AND ",
-    space!("$3"),
-    "
-    ),
-    base AS MATERIALIZED (
-        SELECT c.depth FROM {schema}.superstep_checkpoints c
-        WHERE c.space = (SELECT key FROM space) AND c.id = $7 FOR KEY SHARE
-    ),
-    ready AS MATERIALIZED (
-        SELECT coalesce((SELECT depth FROM base), 0) + 1 AS depth
-        WHERE EXISTS (SELECT FROM lease) AND ($7 IS NULL OR EXISTS (SELECT FROM base)) AND NOT EXISTS (
-            SELECT FROM {schema}.superstep_pending p
-            WHERE p.space = (SELECT key FROM space) AND p.checkpoint = $7 AND p.task = ANY ($17)
-        )
-    ),
-    moved AS (
-        UPDATE {schema}.superstep_spaces SET head = $5, used_at = now()
-        WHERE key = (SELECT key FROM space) AND head = $4 AND head < $5 AND EXISTS (SELECT FROM ready)
-        RETURNING key
-    ),
-    made AS (
-        INSERT INTO {schema}.superstep_spaces (thread, digest, name, head, used_at)
-        SELECT (SELECT key FROM lease), ",
-    digest!("$3"),
-    ", $3, $5, now() FROM ready
-        WHERE $4 IS NULL AND NOT EXISTS (SELECT FROM space)
-        ON CONFLICT DO NOTHING RETURNING key
-    ),
-    place AS (SELECT key FROM moved UNION ALL SELECT key FROM made),
-    shaped AS (
-        INSERT INTO {schema}.superstep_shapes (digest, body) SELECT $13, $16 FROM place WHERE $16 IS NOT NULL
-        ON CONFLICT DO NOTHING
-    ),
-    waiting AS (
-        INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)
-        SELECT place.key, $7, w.task, w.consumed, w.body
-        FROM place CROSS JOIN unnest($17, $18, $19) AS w (task, consumed, body)
-    )
-    INSERT INTO {schema}.superstep_checkpoints
-        (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
-    SELECT place.key, $5, $6, $7, $8, $9, $10, $11, $12, ready.depth, $13, $14, $15 FROM place CROSS JOIN ready
-    RETURNING space, depth::BIGINT"
-);
-
-/// Saves what a task wrote, or gives no row: nothing but the time of use is written then.
-///
-/// The namespace is held first, as in `PUT`: two that wait for each other would wait for ever.
-pub(crate) const PUT_WRITES: &str = concat!(
-    "WITH lease AS MATERIALIZED (
-        SELECT t.key FROM {schema}.superstep_threads t WHERE ",
-    thread!("$1"),
-    " AND t.epoch = $2 FOR SHARE
-    ),
-    space AS MATERIALIZED (
-        SELECT s.key FROM {schema}.superstep_spaces s WHERE s.thread = (SELECT key FROM lease) AND ",
-    space!("$3"),
-    "
-    ),
-    checkpoint AS MATERIALIZED (
-        SELECT FROM {schema}.superstep_checkpoints c
-        WHERE c.space = (SELECT key FROM space) AND c.id = $4 FOR KEY SHARE
-    ),
-    touched AS (
-        UPDATE {schema}.superstep_spaces SET used_at = now()
-        WHERE key = (SELECT key FROM space) AND EXISTS (SELECT FROM checkpoint) RETURNING key
-    )
-    INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)
-    SELECT key, $4, $5, $6, $7 FROM touched ON CONFLICT DO NOTHING RETURNING space"
-);
+// Writing. What a step needs is in `postgres_steps`.
 
 /// A thread that nobody else may change until the transaction ends.
 pub(crate) const HOLD: &str =
