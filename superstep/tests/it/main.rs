@@ -19,6 +19,8 @@ mod forms;
 mod functions;
 #[cfg(feature = "fuzzing")]
 mod fuzz_corpus;
+#[cfg(all(feature = "sqlite", feature = "conformance", feature = "compression", feature = "encryption"))]
+mod golden;
 mod graph_settings;
 mod housekeeping;
 mod lease;
