@@ -17,7 +17,7 @@ mod edges;
 mod faulty;
 mod forms;
 mod functions;
-#[cfg(feature = "fuzzing")]
+#[cfg(all(feature = "fuzzing", feature = "sqlite"))]
 mod fuzz_corpus;
 #[cfg(all(feature = "sqlite", feature = "conformance", feature = "compression", feature = "encryption"))]
 mod golden;
