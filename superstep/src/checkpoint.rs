@@ -15,7 +15,7 @@ mod postgres;
 mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod rows;
+pub(crate) mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -4,9 +4,15 @@
 //! A target is a function of bytes that panics if something is wrong. `fuzz/` feeds it with what it makes up, the
 //! tests with every file of `fuzz/corpus`.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod checkpoints;
+
 use std::borrow::Cow;
 
 use serde_json::{Deserializer, Value};
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use checkpoints::checkpoint_target;
 
 use crate::seal::{Context, Flags};
 use crate::{Clause, Comparison, Condition, FieldPath, Filter, Seal, SealError};

@@ -17,8 +17,10 @@ mod edges;
 mod faulty;
 mod forms;
 mod functions;
-#[cfg(feature = "fuzzing")]
+#[cfg(all(feature = "fuzzing", feature = "sqlite"))]
 mod fuzz_corpus;
+#[cfg(all(feature = "sqlite", feature = "conformance", feature = "compression", feature = "encryption"))]
+mod golden;
 mod graph_settings;
 mod housekeeping;
 mod lease;

@@ -147,6 +147,21 @@ fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
     }
 }
 
+/// A body could be so deep that reading it used up the stack; so it may not be, and what is written can be read.
+#[tokio::test]
+async fn metadata_is_as_deep_as_can_be_read() {
+    let app = chat(SqliteSaver::memory().unwrap());
+    let nested = |levels: usize| (0..levels).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+    let run = |levels| {
+        let input = AgentState { messages: vec![Message::user("hello")] };
+        app.invoke(input).thread("t").metadata("deep", nested(levels))
+    };
+    run(240).await.unwrap();
+    assert_eq!(app.thread("t").state().await.unwrap().metadata["deep"], nested(240));
+    let error = run(241).await.unwrap_err().to_string();
+    assert!(error.ends_with("metadata: it has more than 240 levels; make it flatter"), "{error}");
+}
+
 #[tokio::test]
 async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() {
     let saver = SqliteSaver::memory().unwrap();

@@ -1,5 +1,8 @@
 //! Rows as they are written and read: what a record says, sealed together with the columns beside it.
 
+#[cfg(feature = "fuzzing")]
+mod forged;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -119,6 +122,12 @@ enum WriteValue {
     InTail(u32),
 }
 
+/// How many levels a body may have: what is deeper could use up the stack of who reads it.
+const DEEPEST: usize = 256;
+
+/// How many levels the JSON in it may have.
+const DEEPEST_JSON: usize = DEEPEST - 16;
+
 /// Values that are shorter are kept twice: a reference would save nothing.
 const WORTH_A_REFERENCE: usize = 32;
 
@@ -126,6 +135,7 @@ impl<'a> Desk<'a> {
     /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
     pub(crate) fn row(&self, record: CheckpointRecord, base_control: &[u8]) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
+        self.check_depth(id, "metadata", record.metadata.values())?;
         let shape = shape_digest(&record.shape);
         let source = source_number(record.source);
         let run = record.run.clone();
@@ -196,6 +206,8 @@ impl<'a> Desk<'a> {
         consumed: Option<CheckpointId>,
         value: impl Fn(&WriteRecord) -> WriteValue,
     ) -> Result<PendingRow, CheckpointError> {
+        self.check_depth(checkpoint, "question", task.interrupts.iter().flatten().map(|asked| &asked.value))?;
+        self.check_depth(checkpoint, "answer", &task.resume)?;
         let writes = task.writes.iter();
         let body = TaskBody {
             path: task.path.to_string(),
@@ -225,10 +237,7 @@ impl<'a> Desk<'a> {
         let Columns { source, step, shape, .. } = columns;
         let body: CheckpointBody =
             self.opened(&self.context(b"checkpoint", &context), &stored.body, id, "checkpoint")?;
-        let outline = match &stored.outline {
-            Some(sealed) => Some(self.opened(&self.context(b"outline", &id_bytes(id)), sealed, id, "outline")?),
-            None => None,
-        };
+        let outline = self.open_outline(id, stored.outline.as_deref())?;
         let source = source_from(source).ok_or_else(|| self.fail(id, "source", "there is no such source"))?;
         let shape = shapes.get(&shape).cloned();
         let has_shape = shape.is_some();
@@ -247,10 +256,7 @@ impl<'a> Desk<'a> {
         let (id, context) = (columns.id, columns.bytes());
         let opened = self.seal.open(&self.context(b"checkpoint", &context), &stored.body);
         let body = opened.map_err(|why| self.fail(id, "checkpoint", why.to_string()))?;
-        let outline = match &stored.outline {
-            Some(sealed) => Some(self.opened(&self.context(b"outline", &id_bytes(id)), sealed, id, "outline")?),
-            None => None,
-        };
+        let outline = self.open_outline(id, stored.outline.as_deref())?;
         let Columns { parent, base, root, source, step, created_at, shape, .. } = columns;
         let row = NewRow {
             id,
@@ -295,6 +301,15 @@ impl<'a> Desk<'a> {
             run: stored.run.as_deref(),
             shape: stored.shape[..].try_into().map_err(|_| self.fail(id, "shape", "it is cut off"))?,
         })
+    }
+
+    fn open_outline(&self, id: CheckpointId, sealed: Option<&[u8]>) -> Result<Option<Outline>, CheckpointError> {
+        let Some(sealed) = sealed else { return Ok(None) };
+        let outline: Outline = self.opened(&self.context(b"outline", &id_bytes(id)), sealed, id, "outline")?;
+        if !outline.is_sound() {
+            return Err(self.fail(id, "outline", "it names something twice"));
+        }
+        Ok(Some(outline))
     }
 
     pub(crate) fn open_shape(&self, digest: &[u8], sealed: &[u8]) -> Result<(IdBytes, Shape), CheckpointError> {
@@ -347,6 +362,23 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Refuses what could be written and not be read.
+    fn check_depth<'v>(
+        &self,
+        checkpoint: CheckpointId,
+        what: &str,
+        values: impl IntoIterator<Item = &'v Value>,
+    ) -> Result<(), CheckpointError> {
+        if values.into_iter().any(|value| is_deeper(value, DEEPEST_JSON)) {
+            return Err(self.fail(
+                checkpoint,
+                what,
+                format!("it has more than {DEEPEST_JSON} levels; make it flatter"),
+            ));
+        }
+        Ok(())
+    }
+
     fn context<'b>(&'b self, kind: &'b [u8], rest: &'b [u8]) -> [&'b [u8]; 4]
     where
         'a: 'b,
@@ -372,7 +404,9 @@ impl<'a> Desk<'a> {
         what: &str,
     ) -> Result<T, CheckpointError> {
         let bytes = self.seal.open(context, sealed).map_err(|why| self.fail(checkpoint, what, why.to_string()))?;
-        rmp_serde::from_slice(&bytes).map_err(|why| self.fail(checkpoint, what, why.to_string()))
+        let mut reader = rmp_serde::Deserializer::from_read_ref(&*bytes);
+        reader.set_max_depth(DEEPEST);
+        T::deserialize(&mut reader).map_err(|why| self.fail(checkpoint, what, why.to_string()))
     }
 }
 
@@ -449,6 +483,14 @@ fn body_field(field: FieldRecord, base_control: &[u8]) -> (String, BodyValue) {
         FieldValue::Absent => BodyValue::Absent,
     };
     (field.name.to_string(), value)
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(values) => levels == 0 || values.iter().any(|value| is_deeper(value, levels - 1)),
+        Value::Object(values) => levels == 0 || values.values().any(|value| is_deeper(value, levels - 1)),
+        _ => false,
+    }
 }
 
 /// Where a value lies in other bytes, if a reference is worth it.

@@ -1,5 +1,7 @@
 //! Where the pieces of a state's fields lie.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Blob, FieldValue};
@@ -72,6 +74,16 @@ impl OutlineField {
 }
 
 impl Outline {
+    /// Whether it has each field and each piece once: otherwise a small one could stand for a state of any size.
+    pub(crate) fn is_sound(&self) -> bool {
+        let (mut names, mut pieces) = (HashSet::new(), HashSet::new());
+        let mut fields = self.fields.iter();
+        fields.all(|field| {
+            pieces.clear();
+            names.insert(&field.name) && field.pieces.iter().all(|piece| pieces.insert(*piece))
+        })
+    }
+
     /// The other rows that it refers to.
     pub(crate) fn owners(&self, own: CheckpointId) -> Vec<CheckpointId> {
         let pieces = self.fields.iter().flat_map(|field| &field.pieces);
@@ -99,6 +111,8 @@ impl Layout {
         match (value, place) {
             (FieldValue::Absent, None) => {}
             (FieldValue::Absent, Some(place)) => drop(self.fields.remove(place)),
+            // A body that names a field twice has one value of it.
+            (FieldValue::Tail(_), Some(place)) if self.fields[place].1.last() == Some(&Piece::Body(owner)) => {}
             (FieldValue::Tail(_), Some(place)) => self.fields[place].1.push(Piece::Body(owner)),
             (FieldValue::Whole(_), Some(place)) => self.fields[place].1 = vec![Piece::Body(owner)],
             (_, None) => self.fields.push((name.to_owned(), vec![Piece::Body(owner)])),

@@ -96,6 +96,10 @@ impl Shelf {
                 return Ok((walked, Some(outline)));
             }
             walked.push(row);
+            // What a row stands on is older: a walk comes to an end.
+            if row.record.base >= Some(id) {
+                return Err(Missing(format!("an earlier checkpoint that {id} builds on")));
+            }
             next = row.record.base;
         }
         Ok((walked, None))
