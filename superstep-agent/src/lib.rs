@@ -2,6 +2,12 @@
 //!
 //! Everything here stands on superstep's public API: an agent is a graph that can be drawn, streamed, paused, resumed
 //! and rewound like any other.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `openai` | `OpenAi`, for OpenAI's chat completions and servers that speak them, and `OpenAiResponses` |
+//! | `anthropic` | `Anthropic` |
+//! | `gemini` | `Gemini` |
 
 pub mod message;
 pub mod model;
@@ -22,3 +28,7 @@ pub use provider::chat_model;
 #[cfg(feature = "openai")]
 pub use provider::{OpenAi, OpenAiResponses};
 pub use tool::{IntoToolOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+
+#[cfg(all(doctest, feature = "openai", feature = "anthropic", feature = "gemini"))]
+#[doc = include_str!("../../docs/models.md")]
+struct ModelsGuide;
