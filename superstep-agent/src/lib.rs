@@ -2,6 +2,12 @@
 //!
 //! Everything here stands on superstep's public API: an agent is a graph that can be drawn, streamed, paused, resumed
 //! and rewound like any other.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `openai` | `OpenAi`, for OpenAI's chat completions and servers that speak them, and `OpenAiResponses` |
+//! | `anthropic` | `Anthropic` |
+//! | `gemini` | `Gemini` |
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -35,3 +41,7 @@ pub use tool::{
     IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,
     tools_condition,
 };
+
+#[cfg(all(doctest, feature = "openai", feature = "anthropic", feature = "gemini"))]
+#[doc = include_str!("../../docs/models.md")]
+struct ModelsGuide;

@@ -1,6 +1,6 @@
 //! Models of providers, over HTTP.
 
-#[cfg(any(feature = "openai", feature = "anthropic"))]
+#[cfg(feature = "__http")]
 mod answer_tool;
 #[cfg(feature = "anthropic")]
 mod anthropic;

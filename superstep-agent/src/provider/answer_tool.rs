@@ -22,19 +22,25 @@ impl<D: Decode> AnswerTool<D> {
 
     /// Takes the calls of the tool out of a piece.
     fn hold(&mut self, mut piece: MessageChunk) -> MessageChunk {
-        let Some(tool) = &self.tool else { return piece };
-        piece.deltas.retain(|delta| {
-            let DeltaPart::ToolCall { name, args, .. } = &delta.part else {
-                return !(self.held.contains_key(&delta.block) && matches!(delta.part, DeltaPart::Extra { .. }));
-            };
-            if name.as_ref() == Some(tool) {
-                self.held.entry(delta.block).or_default();
-            }
-            let held = self.held.get_mut(&delta.block).map(|text| text.push_str(args));
-            held.is_none()
-        });
+        if let Some(tool) = &self.tool {
+            piece.deltas.retain(|delta| !holds(tool, &mut self.held, delta));
+        }
         piece
     }
+}
+
+/// Whether something belongs to a call of the tool, and is kept.
+fn holds(tool: &str, held: &mut BTreeMap<u32, String>, delta: &Delta) -> bool {
+    let (name, args) = match &delta.part {
+        DeltaPart::ToolCall { name, args, .. } => (name.as_deref(), args.clone()),
+        DeltaPart::Block { value: Block::ToolCall(call) } => (Some(&*call.name), call.args.to_string()),
+        DeltaPart::Extra { .. } => (None, String::new()),
+        _ => return false,
+    };
+    if name == Some(tool) {
+        held.entry(delta.block).or_default();
+    }
+    held.get_mut(&delta.block).map(|text| text.push_str(&args)).is_some()
 }
 
 impl<D: Decode> Decode for AnswerTool<D> {

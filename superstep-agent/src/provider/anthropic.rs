@@ -44,19 +44,12 @@ pub struct Anthropic {
 provider_options!(Anthropic, "Anthropic::new(\"claude-sonnet-4-5\").setting(\"service_tier\", \"auto\")");
 
 impl Anthropic {
-    /// Lets answers in a given form come as the arguments of a tool, for models before Claude 4.5, which know no JSON
-    /// schema as `output_config`.
-    pub fn output_by_tool(mut self) -> Self {
-        self.setup.output_by_tool = true;
-        self
-    }
-
     fn post(&self, asked: &Asked, streaming: bool) -> Result<Post, Fault> {
         let body = request::body(&self.setup.model, asked, streaming)?;
         Ok(Post { path: "/v1/messages".into(), headers: &[("anthropic-version", "2023-06-01")], body })
     }
 
-    fn decoder(&self, asked: &Asked) -> AnswerTool<Answer> {
+    fn decoder(asked: &Asked) -> AnswerTool<Answer> {
         AnswerTool::new(Answer::new(&asked.provider), asked.answer_tool.clone())
     }
 }

@@ -5,6 +5,7 @@ mod request;
 
 use answer::Answer;
 
+use super::answer_tool::AnswerTool;
 use super::http::{Connection, Fault, Home, Post};
 use super::setup::{Asked, Setup, provider_options};
 
@@ -48,8 +49,7 @@ impl Gemini {
         Ok(Post { path: format!("/{model}:{method}"), headers: &[], body })
     }
 
-    #[expect(clippy::unused_self, reason = "every provider has one")]
-    fn decoder(&self, asked: &Asked) -> Answer {
-        Answer::new(&asked.provider)
+    fn decoder(asked: &Asked) -> AnswerTool<Answer> {
+        AnswerTool::new(Answer::new(&asked.provider), asked.answer_tool.clone())
     }
 }

@@ -4,7 +4,6 @@ mod answer;
 mod request;
 
 use answer::Completion;
-pub(super) use request::schema_name;
 
 use super::answer_tool::AnswerTool;
 use super::http::{Connection, Fault, Home, Post};
@@ -40,19 +39,12 @@ pub struct OpenAi {
 provider_options!(OpenAi, "OpenAi::new(\"gpt-5\").setting(\"reasoning_effort\", \"low\")");
 
 impl OpenAi {
-    /// Lets answers in a given form come as the arguments of a tool, for servers that know no JSON schema as
-    /// `response_format`.
-    pub fn output_by_tool(mut self) -> Self {
-        self.setup.output_by_tool = true;
-        self
-    }
-
     fn post(&self, asked: &Asked, streaming: bool) -> Result<Post, Fault> {
         let body = request::body(&self.setup, asked, streaming)?;
         Ok(Post { path: "/chat/completions".into(), headers: &[], body })
     }
 
-    fn decoder(&self, asked: &Asked) -> AnswerTool<Completion> {
+    fn decoder(asked: &Asked) -> AnswerTool<Completion> {
         AnswerTool::new(Completion::new(&asked.provider), asked.answer_tool.clone())
     }
 }

@@ -5,6 +5,7 @@ mod request;
 
 use answer::Answer;
 
+use super::answer_tool::AnswerTool;
 use super::http::{Connection, Fault, Home, Post};
 use super::setup::{Asked, Setup, provider_options};
 
@@ -22,7 +23,8 @@ const HOME: Home = Home {
 /// kept in [`Block::Reasoning`](superstep::Block::Reasoning). What built-in tools leave is
 /// [opaque](superstep::Block::Opaque). A refusal is an error of kind [`Refused`](crate::ModelErrorKind::Refused). The
 /// environment variables are `OPENAI_API_KEY` and `OPENAI_BASE_URL`. The API has no stop words: a request with some is
-/// an error.
+/// an error. Models that do not think refuse to be asked for encrypted thoughts: give them an empty list as
+/// [`setting`](OpenAiResponses::setting) `include`.
 ///
 /// ```
 /// use serde_json::json;
@@ -44,8 +46,7 @@ impl OpenAiResponses {
         Ok(Post { path: "/responses".into(), headers: &[], body })
     }
 
-    #[expect(clippy::unused_self, reason = "every provider has one")]
-    fn decoder(&self, asked: &Asked) -> Answer {
-        Answer::new(&asked.provider)
+    fn decoder(asked: &Asked) -> AnswerTool<Answer> {
+        AnswerTool::new(Answer::new(&asked.provider), asked.answer_tool.clone())
     }
 }

@@ -1,9 +1,15 @@
 //! JSON schemas in the form that providers can hold a model to.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Formats that providers know; the others only speak of Rust types.
 const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// The name of a form, or of the tool that takes it. Names of types may have brackets, which are refused.
+pub(crate) fn name(name: &str) -> String {
+    let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    name.take(64).collect()
+}
 
 /// A schema without what only validators need.
 pub(crate) fn plain(schema: &Value) -> Value {
@@ -21,14 +27,16 @@ pub(crate) fn plain(schema: &Value) -> Value {
 /// A schema that allows nothing but what it names, and wants all of it: what fits it fits the given one too.
 ///
 /// `None` if that cannot be said, as of maps with any keys.
+#[cfg(any(feature = "openai", feature = "anthropic"))]
 pub(crate) fn strict(schema: &Value) -> Option<Value> {
     let mut schema = plain(schema);
-    let mut can_be = schema.get("type") == Some(&json!("object"));
+    let mut can_be = schema.get("type").and_then(Value::as_str) == Some("object");
     walk(&mut schema, &mut |object| can_be &= narrow(object));
     can_be.then_some(schema)
 }
 
 /// Narrows one schema; `false` if it cannot be.
+#[cfg(any(feature = "openai", feature = "anthropic"))]
 fn narrow(object: &mut Map<String, Value>) -> bool {
     for bound in ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "multipleOf"] {
         object.remove(bound);
@@ -41,7 +49,7 @@ fn narrow(object: &mut Map<String, Value>) -> bool {
     }
     match (object.get("properties").and_then(Value::as_object), object.get("additionalProperties")) {
         (_, Some(Value::Object(_) | Value::Bool(true))) => false,
-        (None, _) => object.get("type") != Some(&json!("object")),
+        (None, _) => object.get("type").and_then(Value::as_str) != Some("object"),
         (Some(properties), _) => {
             let all = properties.keys().cloned().map(Value::String).collect();
             object.insert("required".into(), Value::Array(all));
@@ -69,19 +77,21 @@ fn walk(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "openai", feature = "anthropic")))]
 mod tests {
-    use super::{Value, json, strict};
+    use serde_json::json;
+
+    use super::{Value, strict};
 
     #[track_caller]
-    fn check(schema: Value, expected: Option<Value>) {
-        assert_eq!(strict(&schema), expected);
+    fn check(schema: &Value, expected: Option<&Value>) {
+        assert_eq!(strict(schema).as_ref(), expected);
     }
 
     #[test]
     fn a_strict_schema_wants_all_fields_and_no_others() {
         check(
-            json!({
+            &json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A", "type": "object",
                 "properties": {
                     "n": { "type": "integer", "format": "uint32", "minimum": 0, "default": 1 },
@@ -91,7 +101,7 @@ mod tests {
                 "required": ["n"],
                 "$defs": { "B": { "type": "object", "properties": { "default": { "type": "array", "items": { "format": "double" } } } } },
             }),
-            Some(json!({
+            Some(&json!({
                 "title": "A", "type": "object", "additionalProperties": false,
                 "properties": {
                     "n": { "type": "integer" },
@@ -109,8 +119,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_strict_is_not_made_strict() {
-        check(json!({ "type": "string" }), None);
-        check(json!({ "type": "object", "additionalProperties": { "type": "string" } }), None);
-        check(json!({ "type": "object", "properties": { "a": { "type": "object" } } }), None);
+        check(&json!({ "type": "string" }), None);
+        check(&json!({ "type": "object", "additionalProperties": { "type": "string" } }), None);
+        check(&json!({ "type": "object", "properties": { "a": { "type": "object" } } }), None);
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use superstep::JsonMap;
 
 use super::http::{Connection, Fault, Home};
+use super::schema;
 use crate::model::{ChatRequest, ModelError, OutputSchema, Settings, ToolChoice};
 use crate::tool::ToolSpec;
 
@@ -39,7 +40,7 @@ impl Setup {
     pub(crate) fn complete(&self, request: ChatRequest) -> Asked {
         let mut request = ChatRequest { settings: over(&self.settings, request.settings), ..request };
         let by_tool = if self.output_by_tool { request.output.take() } else { None };
-        let answer_tool = by_tool.map(|output| take_answer_by_tool(&mut request, output));
+        let answer_tool = by_tool.map(|output| take_answer_by_tool(&mut request, &output));
         Asked { request, provider: self.provider().to_owned(), answer_tool }
     }
 
@@ -72,10 +73,10 @@ fn over(base: &Settings, request: Settings) -> Settings {
 }
 
 /// Adds a tool whose arguments are the answer, and makes the model call it, or another one first.
-fn take_answer_by_tool(request: &mut ChatRequest, output: OutputSchema) -> String {
-    let name = output.name.clone();
-    let spec =
-        ToolSpec::new(&*name, "Takes the final answer. Call it once, when you are done.").parameters(output.schema);
+fn take_answer_by_tool(request: &mut ChatRequest, output: &OutputSchema) -> String {
+    let name = schema::name(&output.name);
+    let spec = ToolSpec::new(&*name, "Takes the final answer. Call it once, when you are done.")
+        .parameters(schema::plain(&output.schema));
     request.tool_choice = if request.tools.is_empty() { ToolChoice::Tool(name.clone()) } else { ToolChoice::Required };
     request.tools.push(spec);
     name
@@ -194,6 +195,13 @@ macro_rules! provider_options {
                 self
             }
 
+            /// Lets answers in a given form come as the arguments of a tool, for models and servers that cannot be held
+            /// to a JSON schema, or not while they have tools.
+            pub fn output_by_tool(mut self) -> Self {
+                self.setup.output_by_tool = true;
+                self
+            }
+
             /// A field of the provider's own, added to every request as it is; fields of objects are merged.
             ///
             /// ```
@@ -219,13 +227,13 @@ macro_rules! provider_options {
             async fn generate(&self, request: crate::ChatRequest) -> Result<superstep::Message, crate::ModelError> {
                 let asked = self.setup.complete(request);
                 let post = self.post(&asked, false).map_err(|fault| self.setup.error(fault))?;
-                self.setup.connection.whole(&self.setup.model, &post, || self.decoder(&asked)).await
+                self.setup.connection.whole(&self.setup.model, &post, || Self::decoder(&asked)).await
             }
 
             async fn stream(&self, request: crate::ChatRequest) -> Result<crate::ChunkStream, crate::ModelError> {
                 let asked = self.setup.complete(request);
                 let post = self.post(&asked, true).map_err(|fault| self.setup.error(fault))?;
-                self.setup.connection.pieces(&self.setup.model, &post, || self.decoder(&asked)).await
+                self.setup.connection.pieces(&self.setup.model, &post, || Self::decoder(&asked)).await
             }
         }
     };

@@ -130,6 +130,8 @@ impl<'a> Conversation<'a> {
         let mut signed = own;
         for block in rich.blocks {
             match block {
+                // A text without words is refused, unless there is something else to it.
+                Block::Text { text, extra } if text.is_empty() && (extra.is_empty() || !own) => {}
                 Block::Text { text, extra } => {
                     let mut part = json!({ "text": text });
                     if own {
@@ -191,7 +193,7 @@ fn function_call(call: ToolCall, own: bool, signature: Option<&str>) -> Value {
 
 fn part(block: &Block) -> Option<Value> {
     match block {
-        Block::Text { text, .. } => Some(json!({ "text": text })),
+        Block::Text { text, .. } => (!text.is_empty()).then(|| json!({ "text": text })),
         Block::Image(media) => Some(data(media, "image/png")),
         Block::Audio(media) => Some(data(media, "audio/wav")),
         Block::File(media) => Some(data(media, "application/pdf")),

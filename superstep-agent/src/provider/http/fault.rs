@@ -103,6 +103,8 @@ fn in_words(kind: ModelErrorKind) -> &'static str {
 struct Complaint {
     message: String,
     code: String,
+    /// The status that it would have been sent with, if it comes in an answer that began well.
+    status: Option<u16>,
 }
 
 impl Complaint {
@@ -118,12 +120,14 @@ impl Complaint {
         let codes = [&error["code"], &error["type"], &error["status"]].into_iter().chain(reasons);
         let code = codes.filter_map(Value::as_str).collect::<Vec<_>>().join(" ").to_lowercase();
         let message = if message.is_empty() { "it does not say why".to_owned() } else { message };
-        Self { message, code }
+        let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+        Self { message, code, status }
     }
 
     /// What the code says first, then the status, then the rest of the code.
     fn kind(&self, status: Option<u16>) -> ModelErrorKind {
         use ModelErrorKind as Kind;
+        let status = status.or(self.status);
         let code = |words: &[&str]| words.iter().any(|word| self.code.contains(word));
         if self.is_about_length(status) {
             Kind::ContextTooLong
@@ -200,6 +204,9 @@ mod tests {
         let gemini = r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",
             "details":[{"reason":"API_KEY_INVALID"}]}}]"#;
         check(400, gemini, Auth, "the key is not accepted (status 400): API key not valid.");
+        let inside = r#"{"error":{"code":503,"message":"m"}}"#;
+        check(None, inside, Overloaded, "the provider is overloaded or fails: m");
+        check(None, &inside.replace("503", "429"), RateLimited, "too many requests or no credit: m");
         check(429, "slow down", RateLimited, "too many requests or no credit (status 429): slow down");
         check(
             500,

@@ -50,7 +50,8 @@ impl<D: Decode> Reading<D> {
     /// The next piece that is not empty.
     pub(super) async fn next(&mut self) -> Result<Option<MessageChunk>, Fault> {
         while !self.over {
-            let piece = match self.waiting.pop_front() {
+            let event = if self.decoder.has_ended() { None } else { self.waiting.pop_front() };
+            let piece = match event {
                 Some(event) => self.decoder.event(&event)?,
                 None if self.decoder.has_ended() || !self.receive().await? => {
                     self.over = true;

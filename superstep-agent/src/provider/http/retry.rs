@@ -54,9 +54,9 @@ impl Attempts {
 
 /// Half a second, doubled each time up to eight, less up to a quarter so that many do not come back at once.
 fn backoff(failed: u32) -> Duration {
-    let longest = Duration::from_millis(500 << failed.min(4));
+    let longest = 500 << failed.min(4);
     let chance = RandomState::new().hash_one(failed) % 250;
-    longest - longest * chance as u32 / 1000
+    Duration::from_millis(longest - longest * chance / 1000)
 }
 
 /// The pause that a `Retry-After` header asks for: seconds, or a date.

@@ -72,12 +72,6 @@ fn response_format(output: &OutputSchema) -> Value {
     let strict = schema::strict(&output.schema);
     let is_strict = strict.is_some();
     let schema = strict.unwrap_or_else(|| schema::plain(&output.schema));
-    let name = schema_name(&output.name);
+    let name = schema::name(&output.name);
     json!({ "type": "json_schema", "json_schema": { "name": name, "schema": schema, "strict": is_strict } })
-}
-
-/// Names of types may have brackets, which are refused.
-pub(in crate::provider) fn schema_name(name: &str) -> String {
-    let name = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
-    name.take(64).collect()
 }

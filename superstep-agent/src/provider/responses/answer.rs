@@ -52,7 +52,7 @@ impl Answer {
                 self.begin(&event["response"]);
                 vec![]
             }
-            "response.output_item.added" => self.added(place, &event["item"]),
+            "response.output_item.added" => added(place, &event["item"]),
             "response.output_text.delta" => {
                 let place = place + number("content_index") as u32;
                 self.say(place, DeltaPart::Text { text: delta })
@@ -92,16 +92,6 @@ impl Answer {
                 self.response.insert(name.into(), json!(told));
             }
         }
-    }
-
-    /// The name of a call comes first.
-    fn added(&mut self, place: u32, item: &Value) -> Vec<Delta> {
-        if item["type"] != "function_call" {
-            return vec![];
-        }
-        let text = |name: &str| item[name].as_str().map(str::to_owned);
-        let part = DeltaPart::ToolCall { id: text("call_id"), name: text("name"), args: String::new() };
-        vec![Delta::new(place, part)]
     }
 
     fn say(&mut self, place: u32, part: DeltaPart) -> Vec<Delta> {
@@ -226,6 +216,16 @@ impl Decode for Answer {
         piece.response = std::mem::take(&mut self.response);
         Ok(piece)
     }
+}
+
+/// The name of a call comes first.
+fn added(place: u32, item: &Value) -> Vec<Delta> {
+    if item["type"] != "function_call" {
+        return vec![];
+    }
+    let text = |name: &str| item[name].as_str().map(str::to_owned);
+    let part = DeltaPart::ToolCall { id: text("call_id"), name: text("name"), args: String::new() };
+    vec![Delta::new(place, part)]
 }
 
 /// What is left of an item without what is known of it.

@@ -6,7 +6,6 @@ use superstep::{Block, JsonMap, Media, MediaSource, RichMessage, Role, ToolCall}
 use crate::message::arguments;
 use crate::model::{ChatRequest, OutputSchema, ToolChoice};
 use crate::provider::http::Fault;
-use crate::provider::openai::schema_name;
 use crate::provider::schema;
 use crate::provider::setup::{Asked, merge};
 use crate::tool::ToolSpec;
@@ -58,7 +57,7 @@ fn format(output: &OutputSchema) -> Value {
     let strict = schema::strict(&output.schema);
     let is_strict = strict.is_some();
     let schema = strict.unwrap_or_else(|| schema::plain(&output.schema));
-    json!({ "type": "json_schema", "name": schema_name(&output.name), "schema": schema, "strict": is_strict })
+    json!({ "type": "json_schema", "name": schema::name(&output.name), "schema": schema, "strict": is_strict })
 }
 
 fn add_tools(body: &mut Value, request: &ChatRequest) {

@@ -106,7 +106,7 @@ async fn refuses<M: ChatModel>(
     events: &[serde_json::Value],
     model: impl Fn(&str) -> M,
 ) -> ModelError {
-    let sse: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let sse = events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
     let server = Server::start([Answer::json(200, whole.to_string()), Answer::sse(&sse)]).await;
     let model = model(&server.url());
     let error = model.generate("hi".into()).await.unwrap_err();

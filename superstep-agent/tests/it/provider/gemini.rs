@@ -40,6 +40,16 @@ async fn an_answer_in_a_form_is_held_to_a_schema() {
     assert_eq!(check("gemini/structured", request, model).await.text(), r#"{"celsius": 18.5}"#);
 }
 
+/// Beside other tools, Gemini cannot be held to a schema.
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_a_form_can_come_by_a_tool() {
+    let schema = json!({ "type": "object", "properties": { "celsius": { "type": "number", "format": "double" } } });
+    let output = OutputSchema::new("Weather<City>", schema);
+    let request = ChatRequest::new([question()]).tools([weather()]).output(output);
+    let answer = check("gemini/structured-by-tool", request, |url| model(url).output_by_tool()).await;
+    assert_eq!((&*answer.text(), answer.tool_calls().count()), (r#"{"celsius":18.5}"#, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn media_go_out_and_pictures_and_code_come_back() {
     let mut clip = Media::url("https://example.org/clip.mp3");

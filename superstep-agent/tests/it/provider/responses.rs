@@ -40,6 +40,14 @@ async fn an_answer_in_a_form_is_held_to_a_strict_schema() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_in_a_form_can_come_by_a_tool() {
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let request = ChatRequest::new([question()]).output(OutputSchema::new("Place", schema));
+    let answer = check("responses/structured-by-tool", request, |url| model(url).output_by_tool()).await;
+    assert_eq!((&*answer.text(), answer.tool_calls().count()), (r#"{"city":"Paris"}"#, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn pictures_and_documents_are_sent() {
     let mut report = Media::base64("application/pdf", "JVBERi0=");
     report.name = Some("report.pdf".into());

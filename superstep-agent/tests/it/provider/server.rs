@@ -137,9 +137,9 @@ impl Server {
         if !answer.pause.is_zero() {
             tokio::time::sleep(answer.pause).await;
         }
-        let mut head = format!("HTTP/1.1 {} -\r\nconnection: close\r\ntransfer-encoding: chunked\r\n", answer.status);
-        answer.headers.iter().for_each(|(name, value)| head += &format!("{name}: {value}\r\n"));
-        connection.write_all(format!("{head}\r\n").as_bytes()).await?;
+        let head = format!("HTTP/1.1 {} -\r\nconnection: close\r\ntransfer-encoding: chunked\r\n", answer.status);
+        let headers: Vec<String> = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        connection.write_all(format!("{head}{}\r\n", headers.concat()).as_bytes()).await?;
         let until = match answer.ends {
             End::Well => answer.body.len(),
             End::Cut(bytes) | End::Silence(bytes) => bytes,

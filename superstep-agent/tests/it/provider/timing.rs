@@ -42,7 +42,7 @@ async fn a_stream_may_be_long_but_not_silent() {
     let model = model(&server).silence(Duration::from_secs(5));
     let start = Instant::now();
     assert!(listen(model.stream("hi".into()).await.unwrap()).await.0.is_ok());
-    assert!(start.elapsed() > Duration::from_secs(60));
+    assert!(start.elapsed() > Duration::from_mins(1));
 
     let (message, words) = listen(model.stream("hi".into()).await.unwrap()).await;
     let error = message.unwrap_err();
