@@ -7,6 +7,7 @@
 
 mod blob;
 mod codec;
+mod few;
 mod lease;
 mod memory;
 mod name;
@@ -16,6 +17,7 @@ mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod rows;
+mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -28,6 +30,7 @@ use crate::id::CheckpointId;
 
 pub use blob::Blob;
 pub(crate) use codec::{Codec, with_scratch};
+pub use few::{Few, FewIntoIter};
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
@@ -39,6 +42,7 @@ pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
+pub use shared_map::SharedMap;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteSaver;
 
@@ -79,6 +83,12 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
+
+    /// Whether saves of one thread take effect in the order in which they were begun, also if nobody waited for those
+    /// before. With durability `async` a run then has several of them under way, which can share a commit.
+    fn keeps_order(&self) -> bool {
+        false
+    }
 
     /// A checkpoint with all its fields and pending writes: this one, or the latest.
     async fn get(
@@ -185,6 +195,9 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     }
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
         (**self).put_writes(lease, checkpoint, task)
+    }
+    fn keeps_order(&self) -> bool {
+        (**self).keeps_order()
     }
     async fn get(
         &self,

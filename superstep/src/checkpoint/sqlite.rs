@@ -240,6 +240,10 @@ impl Checkpointer for SqliteSaver {
         }))
     }
 
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     async fn get(
         &self,
         thread: &str,

@@ -91,7 +91,9 @@ pub(crate) async fn check<C: Checkpointer>(
     assert!(undisturbed.ends_with(&left), "{durability:?}: {left:?}");
     match durability {
         Durability::Exit => assert!(left.is_empty(), "{left:?}"),
-        _ => assert!(left.len() >= 2 && done.len() >= 3, "{durability:?}: {left:?}, {done:?}"),
+        Durability::Sync => assert!(left.len() >= 2 && done.len() >= 3, "{left:?}, {done:?}"),
+        // Several saves may have been under way.
+        _ => {}
     }
 
     let before = ran.lock().unwrap().len();
