@@ -329,3 +329,23 @@ async fn complaint(response: Response) -> Fault {
     fault.pause = pause;
     fault
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Home};
+
+    #[test]
+    fn another_server_is_known_by_its_host() {
+        let home = Home {
+            provider: "home",
+            url: "https://api.example.org/v1",
+            url_variable: "URL",
+            key_variable: "KEY",
+            key_header: ("key", ""),
+        };
+        let provider = |url: &str| Connection::new(home).base_url(url).provider().to_owned();
+        assert_eq!(provider("https://api.example.org/v1/"), "home");
+        assert_eq!(provider("http://localhost:11434/v1"), "localhost:11434");
+        assert_eq!(provider("api.deepseek.com"), "api.deepseek.com");
+    }
+}
