@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 use serde_json::Value;
-use superstep::{Message, MessageAssembler};
+use superstep::{Message, MessageAssembler, MessageChunk};
 
 pub(crate) use fault::Fault;
 pub(crate) use reading::Decode;
@@ -190,14 +190,9 @@ impl Connection {
     }
 
     async fn ask<D: Decode>(&self, post: &Post, mut decoder: D) -> Result<Message, Fault> {
-        let body = self.send(post).await?.text().await.map_err(broken_off)?;
-        let answer = serde_json::from_str(&body).map_err(|error| {
-            let start: String = body.chars().take(200).collect();
-            Fault::unexpected(format!("its answer is no JSON: `{start}`")).caused_by(error)
-        })?;
+        let pieces = read_whole(self.send(post).await?, &mut decoder).await?;
         let mut whole = MessageAssembler::new();
-        whole.push(decoder.whole(answer)?);
-        whole.push(decoder.finish()?);
+        pieces.into_iter().for_each(|piece| whole.push(piece));
         Ok(whole.finish())
     }
 
@@ -205,10 +200,15 @@ impl Connection {
     async fn begin<D: Decode>(
         &self,
         post: &Post,
-        decoder: D,
-    ) -> Result<(VecDeque<superstep::MessageChunk>, Reading<D>), Fault> {
+        mut decoder: D,
+    ) -> Result<(VecDeque<MessageChunk>, Reading<D>), Fault> {
         let sending = tokio::time::timeout(self.silence, self.send(post));
         let response = sending.await.unwrap_or_else(|_| Err(silent(self.silence)))?;
+        // Not every server can stream, and some tell errors in this way.
+        if is_json(&response) {
+            let pieces = read_whole(response, &mut decoder).await?;
+            return Ok((pieces.into(), Reading::over(decoder)));
+        }
         let mut reading = Reading::new(response, decoder, self.silence);
         let mut ready = VecDeque::new();
         while let Some(piece) = reading.next().await? {
@@ -281,6 +281,21 @@ impl Connection {
             })?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Reads an answer that comes at once.
+async fn read_whole<D: Decode>(response: Response, decoder: &mut D) -> Result<[MessageChunk; 2], Fault> {
+    let body = response.text().await.map_err(broken_off)?;
+    let answer = serde_json::from_str(&body).map_err(|error| {
+        let start: String = body.chars().take(200).collect();
+        Fault::unexpected(format!("its answer is no JSON: `{start}`")).caused_by(error)
+    })?;
+    Ok([decoder.whole(answer)?, decoder.finish()?])
+}
+
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// A variable of the environment that says something.
