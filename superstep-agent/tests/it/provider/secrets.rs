@@ -77,7 +77,8 @@ fn with_env(part: &str, variables: &[(&str, &str)]) {
         test.env_remove(name);
     }
     let output = test.envs(variables.iter().copied()).output().unwrap();
-    assert!(output.status.success(), "{part}: {}", String::from_utf8_lossy(&output.stdout));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{part}: {told}");
 }
 
 #[tokio::test(start_paused = true)]
