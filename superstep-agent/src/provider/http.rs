@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 use serde_json::Value;
-use superstep::{Message, MessageAssembler};
+use superstep::{Message, MessageAssembler, MessageChunk};
 
 pub(crate) use fault::Fault;
 pub(crate) use reading::Decode;
@@ -190,14 +190,9 @@ impl Connection {
     }
 
     async fn ask<D: Decode>(&self, post: &Post, mut decoder: D) -> Result<Message, Fault> {
-        let body = self.send(post).await?.text().await.map_err(broken_off)?;
-        let answer = serde_json::from_str(&body).map_err(|error| {
-            let start: String = body.chars().take(200).collect();
-            Fault::unexpected(format!("its answer is no JSON: `{start}`")).caused_by(error)
-        })?;
+        let pieces = read_whole(self.send(post).await?, &mut decoder).await?;
         let mut whole = MessageAssembler::new();
-        whole.push(decoder.whole(answer)?);
-        whole.push(decoder.finish()?);
+        pieces.into_iter().for_each(|piece| whole.push(piece));
         Ok(whole.finish())
     }
 
@@ -205,10 +200,15 @@ impl Connection {
     async fn begin<D: Decode>(
         &self,
         post: &Post,
-        decoder: D,
-    ) -> Result<(VecDeque<superstep::MessageChunk>, Reading<D>), Fault> {
+        mut decoder: D,
+    ) -> Result<(VecDeque<MessageChunk>, Reading<D>), Fault> {
         let sending = tokio::time::timeout(self.silence, self.send(post));
         let response = sending.await.unwrap_or_else(|_| Err(silent(self.silence)))?;
+        // Not every server can stream, and some tell errors in this way.
+        if is_json(&response) {
+            let pieces = read_whole(response, &mut decoder).await?;
+            return Ok((pieces.into(), Reading::over(decoder)));
+        }
         let mut reading = Reading::new(response, decoder, self.silence);
         let mut ready = VecDeque::new();
         while let Some(piece) = reading.next().await? {
@@ -283,6 +283,21 @@ impl Connection {
     }
 }
 
+/// Reads an answer that comes at once.
+async fn read_whole<D: Decode>(response: Response, decoder: &mut D) -> Result<[MessageChunk; 2], Fault> {
+    let body = response.text().await.map_err(broken_off)?;
+    let answer = serde_json::from_str(&body).map_err(|error| {
+        let start: String = body.chars().take(200).collect();
+        Fault::unexpected(format!("its answer is no JSON: `{start}`")).caused_by(error)
+    })?;
+    Ok([decoder.whole(answer)?, decoder.finish()?])
+}
+
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
 /// A variable of the environment that says something.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
@@ -328,4 +343,24 @@ async fn complaint(response: Response) -> Fault {
     let mut fault = Fault::told(Some(status.as_u16()), &body);
     fault.pause = pause;
     fault
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Home};
+
+    #[test]
+    fn another_server_is_known_by_its_host() {
+        let home = Home {
+            provider: "home",
+            url: "https://api.example.org/v1",
+            url_variable: "URL",
+            key_variable: "KEY",
+            key_header: ("key", ""),
+        };
+        let provider = |url: &str| Connection::new(home).base_url(url).provider().to_owned();
+        assert_eq!(provider("https://api.example.org/v1/"), "home");
+        assert_eq!(provider("http://localhost:11434/v1"), "localhost:11434");
+        assert_eq!(provider("api.deepseek.com"), "api.deepseek.com");
+    }
 }

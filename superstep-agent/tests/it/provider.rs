@@ -7,7 +7,9 @@
 mod anthropic;
 mod errors;
 mod gemini;
+mod graph;
 mod openai;
+mod requests;
 mod responses;
 mod secrets;
 mod server;

@@ -34,7 +34,7 @@ pub(crate) trait Decode: Send + 'static {
 
 /// An answer that is being read.
 pub(super) struct Reading<D> {
-    response: Response,
+    response: Option<Response>,
     events: EventReader,
     waiting: VecDeque<Event>,
     decoder: D,
@@ -44,7 +44,14 @@ pub(super) struct Reading<D> {
 
 impl<D: Decode> Reading<D> {
     pub(super) fn new(response: Response, decoder: D, silence: Duration) -> Self {
-        Self { response, events: EventReader::default(), waiting: VecDeque::new(), decoder, silence, over: false }
+        let events = EventReader::default();
+        Self { response: Some(response), events, waiting: VecDeque::new(), decoder, silence, over: false }
+    }
+
+    /// One that is at its end.
+    pub(super) fn over(decoder: D) -> Self {
+        let (events, waiting) = (EventReader::default(), VecDeque::new());
+        Self { response: None, events, waiting, decoder, silence: Duration::ZERO, over: true }
     }
 
     /// The next piece that is not empty.
@@ -68,7 +75,8 @@ impl<D: Decode> Reading<D> {
 
     /// Waits for bytes; `false` if there are no more.
     async fn receive(&mut self) -> Result<bool, Fault> {
-        let bytes = tokio::time::timeout(self.silence, self.response.chunk()).await;
+        let Some(response) = &mut self.response else { return Ok(false) };
+        let bytes = tokio::time::timeout(self.silence, response.chunk()).await;
         let bytes = bytes.map_err(|_| silent(self.silence))?.map_err(broken_off)?;
         let Some(bytes) = bytes else { return Ok(false) };
         self.events.push(&bytes, &mut self.waiting);

@@ -75,3 +75,25 @@ fn response_format(output: &OutputSchema) -> Value {
     let name = schema::name(&output.name);
     json!({ "type": "json_schema", "json_schema": { "name": name, "schema": schema, "strict": is_strict } })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Setup, body};
+    use crate::model::ChatRequest;
+    use crate::provider::http::Connection;
+    use crate::provider::openai::HOME;
+
+    #[test]
+    fn the_limit_of_tokens_has_two_names() {
+        let limit = |connection: Connection| {
+            let setup = Setup::new("m".into(), connection);
+            let asked = setup.complete(ChatRequest::from("hi").max_tokens(7));
+            let body = body(&setup, &asked, false).unwrap();
+            [body["max_completion_tokens"].clone(), body["max_tokens"].clone()]
+        };
+        assert_eq!(limit(Connection::new(HOME)), [json!(7), json!(null)]);
+        assert_eq!(limit(Connection::new(HOME).base_url("http://localhost:11434/v1")), [json!(null), json!(7)]);
+    }
+}

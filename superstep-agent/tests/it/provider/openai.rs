@@ -5,7 +5,7 @@ use superstep::{Block, Media, Message, ToolCall};
 use superstep_agent::{ChatModel, ChatRequest, OpenAi, OutputSchema, ToolChoice};
 
 use super::server::{Answer, Server};
-use super::{check, question, read, results, weather};
+use super::{check, listen, question, read, results, weather};
 
 fn model(url: &str) -> OpenAi {
     OpenAi::new("gpt-5").base_url(url).api_key("sk-test").provider("openai")
@@ -114,11 +114,17 @@ async fn requests_go_to_the_address_with_the_key_and_the_headers() {
     assert_eq!((request.header("x-team"), request.header("content-type")), (Some("seven"), Some("application/json")));
 }
 
-/// Some servers give all calls the number 0, some none, and Ollama's ids come again.
+/// Some servers give all calls the number 0, some none, some do not stream, and Ollama's ids come again.
 #[tokio::test(start_paused = true)]
 async fn careless_servers_are_understood() {
     let message = check("openai/careless", ChatRequest::new([question()]).tools([weather()]), model).await;
     assert_eq!(message.tool_calls().map(|call| &*call.id).collect::<Vec<_>>(), ["call_a", "call_b"]);
+    let server = Server::start([Answer::json(200, read("openai/text", "answer.json"))]).await;
+    let (message, words) = listen(model(&server.url()).stream("hi".into()).await.unwrap()).await;
+    assert_eq!(
+        (message.unwrap().text().into_owned(), words),
+        ("Hello! Où puis-je aider? 🦀".into(), "Hello! Où puis-je aider? 🦀".into())
+    );
     let short = read("openai/text", "answer.json").replace("chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT", "chatcmpl-7");
     let server = Server::start([Answer::json(200, &*short), Answer::json(200, &*short)]).await;
     let model = model(&server.url());
