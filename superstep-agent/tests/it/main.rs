@@ -2,5 +2,6 @@
 
 #![allow(missing_docs)]
 
+mod middleware;
 mod tool_node;
 mod tools;
