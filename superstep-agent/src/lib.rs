@@ -9,6 +9,7 @@ pub mod __private;
 mod agent;
 pub mod middleware;
 pub mod model;
+pub mod team;
 pub mod tool;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
@@ -21,3 +22,7 @@ pub use tool::{
     IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,
     tools_condition,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/agents.md")]
+struct AgentsGuide;

@@ -3,5 +3,6 @@
 #![allow(missing_docs)]
 
 mod middleware;
+mod team;
 mod tool_node;
 mod tools;
