@@ -1,4 +1,4 @@
-//! Agents on [superstep](superstep) graphs: models, tools, and the loop that lets them work together.
+//! Agents on [superstep] graphs: models, tools, and the loop that lets them work together.
 //!
 //! Everything here stands on superstep's public API: an agent is a graph that can be drawn, streamed, paused, resumed
 //! and rewound like any other.

@@ -23,7 +23,7 @@ pub use policy::{ErrorHandler, OnToolError};
 
 /// Something that a model can call.
 ///
-/// Most tools are functions with [`#[tool]`](crate::tool); this is what the attribute writes, and what tools with data
+/// Most tools are functions with [`#[tool]`](macro@crate::tool); this is what the attribute writes, and what tools with data
 /// of their own implement.
 ///
 /// ```

@@ -36,6 +36,16 @@ pub fn agent_as_tool<S: Conversation + Persist>(
 }
 
 /// What [`agent_as_tool`] makes.
+///
+/// ```
+/// use superstep_agent::{create_react_agent, team::{agent_as_tool, AgentTool}, ReactState, ScriptedModel, Tool};
+/// # fn main() -> Result<(), superstep::CompilationError> {
+/// let expert = create_react_agent(ScriptedModel::new(["Oolong."]), ()).name("expert").compile()?;
+/// let tool: AgentTool<ReactState> = agent_as_tool(expert, "ask_expert", "Knows tea.");
+/// assert_eq!(tool.spec().parameters["required"][0], "request");
+/// # Ok(())
+/// # }
+/// ```
 pub struct AgentTool<S: Conversation> {
     agent: CompiledStateGraph<S>,
     name: String,

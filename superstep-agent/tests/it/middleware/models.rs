@@ -1,8 +1,9 @@
 //! Models that fail: asked again, or others in their place.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use superstep::CompiledStateGraph;
+use superstep::{CompiledStateGraph, EventData, Mode};
 use superstep_agent::middleware::{Fallback, RetryModel};
 use superstep_agent::{ModelError, ModelErrorKind, ReactState, Reply, ScriptedModel, create_react_agent};
 
@@ -47,6 +48,23 @@ async fn the_last_error_is_told_if_all_models_fail() {
     let agent = create_react_agent(ScriptedModel::new([busy()]), ()).middleware(fallback).compile().unwrap();
     let error = agent.invoke("hi").await.unwrap_err();
     assert_eq!(error.downcast_ref::<ModelError>().unwrap().kind(), ModelErrorKind::Refused);
+}
+
+#[tokio::test]
+async fn words_that_broke_off_are_not_in_the_message_of_the_next_model() {
+    let broken = ScriptedModel::new([Reply::BreakOff("The answer is ".into())]);
+    let agent =
+        create_react_agent(broken, ()).middleware(Fallback::to(ScriptedModel::new(["It is 42."]))).compile().unwrap();
+    let mut events = agent.stream("hi").mode(Mode::Messages).start();
+    let mut heard: BTreeMap<String, String> = BTreeMap::new();
+    while let Some(event) = events.next().await {
+        let EventData::Message(said) = event.unwrap().data else { panic!("only messages were asked for") };
+        *heard.entry(said.message.id.clone().unwrap()).or_default() += &said.message.text();
+    }
+    let answer = &events.output().unwrap().state.messages[1];
+    assert_eq!(answer.text(), "It is 42.");
+    assert_eq!(heard[answer.id.as_ref().unwrap()], "It is 42.");
+    assert_eq!(heard.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
