@@ -18,6 +18,7 @@ pub mod message;
 pub mod middleware;
 pub mod model;
 mod provider;
+pub mod team;
 pub mod tool;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
@@ -45,3 +46,7 @@ pub use tool::{
 #[cfg(all(doctest, feature = "openai", feature = "anthropic", feature = "gemini"))]
 #[doc = include_str!("../../docs/models.md")]
 struct ModelsGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/agents.md")]
+struct AgentsGuide;

@@ -1,5 +1,15 @@
 //! What can be put into an agent's loop: before and after the model, and around calls of models and tools.
 
+mod approval;
+mod fallback;
+mod limits;
+mod origin;
+mod redact;
+mod retry_model;
+mod speaker;
+mod summarize;
+mod tally;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,6 +19,17 @@ use superstep::{BoxError, Context, Conversation, IntoUpdate, Message, ToolCall, 
 
 use crate::model::{ChatModel, ChatModelExt, ChatRequest, ModelError};
 use crate::tool::{Tool, ToolError, ToolOutput};
+pub use approval::{
+    Action, ActionRequest, Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, ReviewConfig,
+};
+pub use fallback::Fallback;
+pub use limits::{LimitReached, Limits, OnLimit, Per};
+pub(crate) use origin::{answer_instead, written_by};
+pub use redact::{Blocked, Place, Redact, Redaction, Sensitive};
+pub use retry_model::RetryModel;
+use speaker::Speaker;
+pub use summarize::{HistoryLimit, Summarize};
+pub(crate) use tally::is_summary;
 
 /// A part of an agent's loop.
 ///
@@ -111,6 +132,7 @@ pub struct Hooks {
 /// # let _ = stop;
 /// ```
 pub struct Turn<S: Conversation> {
+    pub(crate) messages: Vec<Message>,
     pub(crate) update: Update<S>,
     pub(crate) jump: Option<Jump>,
 }
@@ -133,17 +155,17 @@ pub enum Jump {
 impl<S: Conversation> Turn<S> {
     /// As usual.
     pub fn go_on() -> Self {
-        Self { update: Update::new(), jump: None }
+        Self { messages: Vec::new(), update: Update::new(), jump: None }
     }
 
     /// With a change of the state.
     pub fn update(update: impl IntoUpdate<S>) -> Self {
-        Self { update: update.into_update(), jump: None }
+        Self { update: update.into_update(), ..Self::go_on() }
     }
 
-    /// With more messages, or changed ones.
+    /// With more messages, or changed ones. New words of a model carry the agent's name.
     pub fn say(messages: impl IntoIterator<Item = Message>) -> Self {
-        Self::update(S::say(messages.into_iter().collect()))
+        Self { messages: messages.into_iter().collect(), ..Self::go_on() }
     }
 
     /// And goes on there.
@@ -211,18 +233,22 @@ pub(crate) type ToolEnd<'a> = Pin<Box<dyn Future<Output = Result<ToolOutput, Too
 /// The rest of the way to a model; it may be gone several times.
 pub struct AskModel<'a, S: Conversation> {
     rest: Layers<'a, S>,
+    /// The name that the words of the model carry.
+    speaker: Option<&'a str>,
 }
 
 impl<'a, S: Conversation> AskModel<'a, S> {
-    pub(crate) fn new(rest: Layers<'a, S>) -> Self {
-        Self { rest }
+    pub(crate) fn new(rest: Layers<'a, S>, speaker: Option<&'a str>) -> Self {
+        Self { rest, speaker }
     }
 
     /// Asks the model.
     pub async fn ask(&self, ask: ModelAsk<S>) -> Result<Message, ModelError> {
-        match self.rest.split_first() {
-            Some((first, rest)) => first.around_model(ask, AskModel { rest }).await,
-            None => ask.model.ask(ask.request).await,
+        let speaker = self.speaker;
+        match (self.rest.split_first(), speaker) {
+            (Some((first, rest)), _) => first.around_model(ask, AskModel { rest, speaker }).await,
+            (None, Some(name)) => Speaker::new(ask.model, name).ask(ask.request).await,
+            (None, None) => ask.model.ask(ask.request).await,
         }
     }
 }

@@ -17,13 +17,13 @@ use superstep::JsonMap;
 pub use context::{FromToolContext, ToolContext};
 pub use error::ToolError;
 pub use node::{ToolNode, tools_condition};
-pub(crate) use node::{Tools, open_calls};
+pub(crate) use node::{Tools, open_calls, or_only_leaving};
 pub use output::{IntoToolOutput, Json, ToolOutput};
 pub use policy::{ErrorHandler, OnToolError};
 
 /// Something that a model can call.
 ///
-/// Most tools are functions with [`#[tool]`](crate::tool); this is what the attribute writes, and what tools with data
+/// Most tools are functions with [`#[tool]`](macro@crate::tool); this is what the attribute writes, and what tools with data
 /// of their own implement.
 ///
 /// ```
@@ -56,6 +56,12 @@ pub trait Tool: Send + Sync + 'static {
     fn returns_directly(&self) -> bool {
         false
     }
+
+    /// Whether it hands the conversation to somebody else: then nothing else that the same message asks for is called,
+    /// and the tool answers those calls too.
+    fn hands_over(&self) -> bool {
+        false
+    }
 }
 
 #[async_trait]
@@ -68,6 +74,9 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
     fn returns_directly(&self) -> bool {
         (**self).returns_directly()
+    }
+    fn hands_over(&self) -> bool {
+        (**self).hands_over()
     }
 }
 

@@ -254,6 +254,30 @@ impl Context {
     /// # Errors
     /// [`Interrupted`] while there is no answer, or if the answer is not a `T`: pass it on with `?`.
     pub fn interrupt<T: DeserializeOwned>(&self, question: impl Serialize) -> Result<T, Interrupted> {
+        self.interrupt_checked(question, |_| Ok(()))
+    }
+
+    /// Asks a human, like [`interrupt`](Context::interrupt), and looks at the answer: one that `check` refuses counts as
+    /// not given. The run fails with the reason, and the question stays open.
+    ///
+    /// ```
+    /// use superstep::{AgentState, Context, Interrupted};
+    ///
+    /// async fn rate(_: AgentState, cx: Context) -> Result<(), Interrupted> {
+    ///     let in_range = |stars: &u8| if *stars <= 5 { Ok(()) } else { Err("there are five stars".to_owned()) };
+    ///     let stars: u8 = cx.interrupt_checked("how many stars?", in_range)?;
+    ///     println!("{stars} stars");
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Interrupted`] while there is no answer, or if it does not fit: pass it on with `?`.
+    pub fn interrupt_checked<T: DeserializeOwned>(
+        &self,
+        question: impl Serialize,
+        check: impl FnOnce(&T) -> Result<(), String>,
+    ) -> Result<T, Interrupted> {
         let question =
             serde_json::to_value(question).map_err(|e| Interrupted { why: Why::BadQuestion(e.to_string()) })?;
         self.task.touch();
@@ -270,14 +294,15 @@ impl Context {
                 }
             }
         }
-        match T::deserialize(&answers.resume[ix]) {
+        let answer = T::deserialize(&answers.resume[ix]).map_err(|error| error.to_string());
+        match answer.and_then(|answer| check(&answer).map(|()| answer)) {
             Ok(answer) => {
                 answers.used = Some(ix + 1);
                 Ok(answer)
             }
-            Err(error) => {
+            Err(why) => {
                 answers.bad_answer = true;
-                Err(Interrupted { why: Why::BadAnswer(error.to_string()) })
+                Err(Interrupted { why: Why::BadAnswer(why) })
             }
         }
     }

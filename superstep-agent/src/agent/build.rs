@@ -19,7 +19,7 @@ type Layers<S> = Arc<[Arc<dyn Middleware<S>>]>;
 pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     let layers: Layers<S> = agent.middleware.into();
     let tools = agent.tools.tools(layers.iter().flat_map(|layer| layer.tools())).around(layers.iter().cloned());
-    let way = Way::new(&layers, agent.structured.is_some(), tools.all_tools());
+    let way = Way::new(&layers, agent.structured.is_some(), tools.all_tools(), agent.name.as_deref());
     let model = ModelNode {
         name: agent.name.clone(),
         model: agent.model.clone(),
@@ -69,7 +69,7 @@ struct Way<S: Conversation> {
 }
 
 impl<S: Conversation> Way<S> {
-    fn new(layers: &Layers<S>, has_structured: bool, tools: &crate::tool::Tools) -> Self {
+    fn new(layers: &Layers<S>, has_structured: bool, tools: &crate::tool::Tools, name: Option<&str>) -> Self {
         let hooks = |when: When| -> Hooks<S> {
             let having = layers.iter().filter(|layer| when.has(&***layer));
             having.map(|layer| (when.node(&**layer), layer.clone())).collect()
@@ -79,7 +79,15 @@ impl<S: Conversation> Way<S> {
         let round = first_of(&before_model).unwrap_or_else(|| AGENT.to_owned());
         let exit = first_of(&after_agent).unwrap_or_else(end);
         let answer = if has_structured { STRUCTURED.to_owned() } else { exit.clone() };
-        let routes = Routes { round, answer, exit, direct: tools.direct(), has_tools: !tools.is_empty() };
+        let routes = Routes {
+            agent: name.map(str::to_owned),
+            round,
+            answer,
+            exit,
+            direct: tools.direct(),
+            leaving: tools.leaving(),
+            has_tools: !tools.is_empty(),
+        };
         Self {
             before_agent: hooks(When::BeforeAgent),
             before_model,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use superstep::{BoxError, Command, Context, Conversation, Goto, Message, StateNode, add_messages};
+use superstep::{BoxError, Command, Context, Conversation, Goto, Message, Role, StateNode, add_messages};
 
 use super::route::Routes;
 use crate::middleware::{Middleware, Turn};
@@ -55,18 +55,31 @@ impl<S: Conversation> StateNode<S> for HookNode<S> {
 
     async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
         let (hook, given) = (&self.middleware, state.clone());
-        let turn = match self.when {
+        let mut turn = match self.when {
             When::BeforeAgent => hook.before_agent(given, cx).await?,
             When::BeforeModel => hook.before_model(given, cx).await?,
             When::AfterModel => hook.after_model(given, cx).await?,
             When::AfterAgent => hook.after_agent(given, cx).await?,
         };
+        turn.messages = self.signed(turn.messages, state.conversation());
         let goto = self.goto(&state, &turn)?;
-        Ok(Command::new().update(turn.update).goto_all(goto))
+        let command = Command::new().update(turn.update).goto_all(goto);
+        Ok(if turn.messages.is_empty() { command } else { command.update(S::say(turn.messages)) })
     }
 }
 
 impl<S: Conversation> HookNode<S> {
+    /// What a hook lets the model say carries the agent's name; what others said before stays as it is.
+    fn signed(&self, messages: Vec<Message>, before: &[Message]) -> Vec<Message> {
+        let Some(name) = &self.routes.agent else { return messages };
+        let is_new = |message: &Message| message.id.is_none() || before.iter().all(|known| known.id != message.id);
+        let lacks_name = |message: &Message| message.role() == Some(Role::Assistant) && message.name().is_none();
+        let sign = |message: Message| {
+            if lacks_name(&message) && is_new(&message) { message.with_name(name) } else { message }
+        };
+        messages.into_iter().map(sign).collect()
+    }
+
     fn goto(&self, state: &S, turn: &Turn<S>) -> Result<Vec<Goto>, BoxError> {
         Ok(match (turn.jump, &self.next) {
             (Some(to), _) => self.routes.jump(to, &merged(state, turn)?),
@@ -78,6 +91,7 @@ impl<S: Conversation> HookNode<S> {
 
 /// The conversation with what the hook said.
 fn merged<S: Conversation>(state: &S, turn: &Turn<S>) -> Result<Vec<Message>, BoxError> {
-    let said: Vec<Message> = turn.update.puts().iter().flat_map(|put| S::messages(&put.write)).collect();
+    let written = turn.update.puts().iter().flat_map(|put| S::messages(&put.write));
+    let said = written.chain(turn.messages.iter().cloned()).collect();
     Ok(add_messages(state.conversation().to_vec(), said)?)
 }

@@ -44,7 +44,7 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
     async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
         let model = (self.model)(&state, &cx);
         let ask = ModelAsk::new(model, self.request(&state), state.clone(), cx.clone());
-        let mut answer = AskModel::new(&self.around).ask(ask).await?;
+        let mut answer = AskModel::new(&self.around, self.name.as_deref()).ask(ask).await?;
         if is_too_late(&answer, &cx) {
             let id = answer.id.take();
             answer = Message { id, ..Message::assistant("Sorry, need more steps to process this request.") };

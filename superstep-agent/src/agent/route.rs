@@ -3,7 +3,7 @@
 use superstep::{END, Goto, Message, Role, Send};
 
 use crate::middleware::Jump;
-use crate::tool::open_calls;
+use crate::tool::{open_calls, or_only_leaving};
 
 pub(super) const AGENT: &str = "agent";
 pub(super) const TOOLS: &str = "tools";
@@ -12,6 +12,8 @@ pub(super) const STRUCTURED: &str = "generate_structured_response";
 /// The ways through the graph of one agent.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
+    /// The agent's name.
+    pub(super) agent: Option<String>,
     /// Where a round begins: the model, or the first hook before it.
     pub(super) round: String,
     /// Where the answer goes: to the structured response, the hooks after the agent, or the end.
@@ -20,6 +22,8 @@ pub(super) struct Routes {
     pub(super) exit: String,
     /// The tools whose results are answers.
     pub(super) direct: Vec<String>,
+    /// The tools that hand the conversation to somebody else.
+    pub(super) leaving: Vec<String>,
     pub(super) has_tools: bool,
 }
 
@@ -67,7 +71,7 @@ impl Routes {
         if !self.has_tools {
             return Vec::new();
         }
-        let calls = open_calls(messages).unwrap_or_default();
+        let calls = or_only_leaving(open_calls(messages).unwrap_or_default(), &self.leaving);
         calls.into_iter().map(|call| Goto::from(Send::new(TOOLS, call))).collect()
     }
 }

@@ -85,9 +85,22 @@ impl Tools {
         self.list.is_empty()
     }
 
+    /// The tools that hand the conversation to somebody else.
+    pub(crate) fn leaving(&self) -> Vec<String> {
+        self.list.iter().filter(|tool| tool.hands_over()).map(|tool| tool.spec().name).collect()
+    }
+
     /// The tools whose results are answers.
     pub(crate) fn direct(&self) -> Vec<String> {
         self.list.iter().filter(|tool| tool.returns_directly()).map(|tool| tool.spec().name).collect()
+    }
+}
+
+/// The calls, or only the first that hands the conversation over: after it, nobody would hear of the others.
+pub(crate) fn or_only_leaving(mut calls: Vec<ToolCall>, leaving: &[String]) -> Vec<ToolCall> {
+    match calls.iter().position(|call| leaving.contains(&call.name)) {
+        Some(place) => vec![calls.swap_remove(place)],
+        None => calls,
     }
 }
 
@@ -219,7 +232,7 @@ impl<S: Conversation> StateNode<S> for ToolNode<S> {
         let Reached { state, sent } = reached;
         let calls = match sent {
             Some(call) => vec![call],
-            None => open_calls(state.conversation())?,
+            None => or_only_leaving(open_calls(state.conversation())?, &self.tools.leaving()),
         };
         let answers = calls.into_iter().map(|call| self.answer(call, state.clone(), &cx));
         all(answers.collect()).await

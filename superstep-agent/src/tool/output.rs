@@ -66,6 +66,11 @@ impl ToolOutput {
         self.blocks.iter().filter_map(Block::as_text).collect()
     }
 
+    /// What the model reads.
+    pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
+        &mut self.blocks
+    }
+
     /// Whether it has nothing for the model.
     pub(crate) fn is_silent(&self) -> bool {
         self.blocks.is_empty() && self.artifact.is_none()

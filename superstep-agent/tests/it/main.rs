@@ -4,10 +4,12 @@
 
 mod examples;
 mod message;
+mod middleware;
 #[cfg(all(feature = "openai", feature = "anthropic", feature = "gemini"))]
 mod provider;
 mod react;
 mod record;
 mod side_by_side;
+mod team;
 mod tool_node;
 mod tools;

@@ -1,0 +1,110 @@
+//! Agents that hand the conversation to each other.
+
+use superstep::{Checkpointer, CompiledStateGraph, Conversation, END, Message, Persist, Role, START, StateGraph};
+
+use super::error::{TeamError, TeamMistake};
+use super::handoff::handed_to;
+use super::member;
+
+/// Agents that hand the conversation to each other, as peers.
+///
+/// Each has a [`handoff_tool`](super::handoff_tool) for every other that it may turn to. The next run of the thread
+/// goes on with the agent that had the conversation last: the conversation itself tells who that was.
+///
+/// ```
+/// use superstep::{MemorySaver, Message, ToolCall};
+/// use superstep_agent::{create_react_agent, team::{handoff_tool, Swarm}, ScriptedModel};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let to_bills = Message::calls("", [ToolCall::new("c1", "transfer_to_bills", serde_json::json!({}))]);
+/// let desk = create_react_agent(ScriptedModel::new([to_bills]), [handoff_tool("bills")]).name("desk").compile()?;
+/// let bills = create_react_agent(ScriptedModel::new(["Which bill?", "It is paid."]), ()).name("bills").compile()?;
+/// let team = Swarm::new().agent(desk).agent(bills).checkpointer(MemorySaver::new()).compile()?;
+/// team.invoke("A question about a bill.").thread("t").await?;
+/// let out = team.invoke("The last one.").thread("t").await?;
+/// assert_eq!(out.state.messages.last().unwrap().text(), "It is paid.");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a team does nothing until it is compiled"]
+pub struct Swarm<S: Conversation> {
+    agents: Vec<CompiledStateGraph<S>>,
+    first: Option<String>,
+    configure: Vec<Box<dyn FnOnce(StateGraph<S>) -> StateGraph<S>>>,
+}
+
+impl<S: Conversation + Persist> Swarm<S> {
+    /// A swarm of nobody.
+    pub fn new() -> Self {
+        Self { agents: Vec::new(), first: None, configure: Vec::new() }
+    }
+
+    /// With an agent, under the name that it was compiled with.
+    pub fn agent(mut self, agent: CompiledStateGraph<S>) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    /// Begins with this agent, instead of the one that was added first.
+    pub fn begin_with(mut self, agent: impl Into<String>) -> Self {
+        self.first = Some(agent.into());
+        self
+    }
+
+    /// With a memory of its threads.
+    pub fn checkpointer(self, checkpointer: impl Checkpointer) -> Self {
+        self.configure(|graph| graph.checkpointer(checkpointer))
+    }
+
+    /// With any other change to the graph.
+    pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
+        self.configure.push(Box::new(change));
+        self
+    }
+
+    /// The swarm, ready to run.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn compile(self) -> Result<CompiledStateGraph<S>, TeamError> {
+        let names: Vec<String> = self.agents.iter().map(|agent| agent.name().to_owned()).collect();
+        TeamError::unless_empty(self.mistakes(&names))?;
+        let first = self.first.unwrap_or_else(|| names[0].clone());
+        let mut graph = StateGraph::new();
+        for agent in self.agents {
+            let (name, known) = (agent.name().to_owned(), names.clone());
+            let others = names.iter().filter(|other| **other != name).cloned().collect();
+            let path = move |state: &S| member::handed_over(state.conversation(), &known).map(|_| END);
+            graph = member::add(graph, agent, |state: &S| state.conversation().to_vec(), others)
+                .add_conditional_edges_with_map(name, path, [(END, END)]);
+        }
+        let targets: Vec<(String, String)> = names.iter().map(|name| (name.clone(), name.clone())).collect();
+        let path = move |state: &S| active(state.conversation(), &names).unwrap_or(&first).to_owned();
+        graph = graph.add_conditional_edges_with_map(START, path, targets);
+        Ok(self.configure.into_iter().fold(graph, |graph, change| change(graph)).compile()?)
+    }
+
+    fn mistakes(&self, names: &[String]) -> Vec<TeamMistake> {
+        let mut mistakes = member::mistakes(names.iter().map(String::as_str));
+        if let Some(first) = self.first.as_ref().filter(|first| !names.contains(first)) {
+            mistakes.push(TeamMistake::UnknownStart { name: first.clone(), known: names.to_vec() });
+        }
+        mistakes
+    }
+}
+
+impl<S: Conversation + Persist> Default for Swarm<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The agent that has the conversation: the last that it was handed to, or that spoke.
+fn active<'a>(messages: &[Message], names: &'a [String]) -> Option<&'a str> {
+    let named = |name: &str| names.iter().find(|known| *known == name).map(String::as_str);
+    let tells = |message: &Message| {
+        let spoke = message.name().filter(|_| message.role() == Some(Role::Assistant));
+        handed_to(message).or(spoke).and_then(named)
+    };
+    messages.iter().rev().find_map(tells)
+}
