@@ -40,7 +40,7 @@ fn think(request: &ChatRequest) -> Message {
     }
 }
 
-pub async fn run() -> Result<Vec<String>, BoxError> {
+pub(crate) async fn run() -> Result<Vec<String>, BoxError> {
     let agent = create_react_agent(ScriptedModel::thinking(think), (remember, recall))
         .checkpointer(MemorySaver::new())
         .store(MemoryStore::new())

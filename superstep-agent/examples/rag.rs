@@ -17,8 +17,8 @@ impl Embedder for Words {
         KNOWN.len()
     }
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, BoxError> {
-        let count = |text: &String, word: &str| text.to_lowercase().matches(word).count() as f32;
-        Ok(texts.iter().map(|text| KNOWN.iter().map(|word| count(text, word) + 0.01).collect()).collect())
+        let count = |text: &String, word: &str| text.to_lowercase().matches(word).fold(0.01, |n, _| n + 1.0);
+        Ok(texts.iter().map(|text| KNOWN.iter().map(|word| count(text, word)).collect()).collect())
     }
 }
 
@@ -40,7 +40,7 @@ fn think(request: &ChatRequest) -> Message {
     Message::calls("", [superstep::ToolCall::new("c1", "search", args)])
 }
 
-pub async fn run() -> Result<String, BoxError> {
+pub(crate) async fn run() -> Result<String, BoxError> {
     let store = MemoryStore::new().with_index(StoreIndex::new().paths(["text"]).embedder(Words));
     for (key, text) in [
         ("tea", "Green tea wants water that is not too hot."),

@@ -9,7 +9,7 @@ use superstep::{BoxError, Message, Runtime, START, Send, Sent, State, StateGraph
 use superstep_agent::{ChatModel, ChatModelExt, ChatRequest, ScriptedModel};
 
 #[derive(State, Clone, Default, Serialize, Deserialize)]
-pub struct Research {
+pub(crate) struct Research {
     question: String,
     topics: Vec<String>,
     #[state(append)]
@@ -48,7 +48,7 @@ fn think(request: &ChatRequest) -> Message {
     })
 }
 
-pub async fn run() -> Result<String, BoxError> {
+pub(crate) async fn run() -> Result<String, BoxError> {
     let app = StateGraph::<Research>::new()
         .add_node("plan", plan)
         .add_node("look_into", look_into)

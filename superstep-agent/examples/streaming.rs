@@ -18,7 +18,7 @@ async fn boil(litres: f64, #[inject] progress: StreamWriter) -> String {
     format!("{litres} l of water boil")
 }
 
-pub async fn run() -> Result<String, BoxError> {
+pub(crate) async fn run() -> Result<String, BoxError> {
     let call = ToolCall::new("c1", "boil", serde_json::json!({ "litres": 0.5 }));
     let model = ScriptedModel::new([
         Message::calls("Let me put the kettle on. ", [call]),

@@ -9,14 +9,14 @@ use superstep_agent::{ChatModelExt, ScriptedModel, create_react_agent};
 
 /// What a customer wants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Order {
+pub(crate) struct Order {
     /// What it is.
-    pub item: String,
+    pub(crate) item: String,
     /// How many of it.
-    pub pieces: u32,
+    pub(crate) pieces: u32,
 }
 
-pub async fn run() -> Result<(Order, Order), BoxError> {
+pub(crate) async fn run() -> Result<(Order, Order), BoxError> {
     // A model alone: an answer that does not fit is sent back with the reason.
     let model = ScriptedModel::new([r#"{"item": "cup", "pieces": "two"}"#, r#"{"item": "cup", "pieces": 2}"#]);
     let alone: Order = model.ask_for("Two cups, please.").await?;

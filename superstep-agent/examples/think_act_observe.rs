@@ -32,7 +32,7 @@ async fn observe(state: AgentState) {
     results.for_each(|m| println!("  observed {}: {}", m.name().unwrap_or("a tool"), m.text()));
 }
 
-pub async fn run() -> Result<Vec<String>, BoxError> {
+pub(crate) async fn run() -> Result<Vec<String>, BoxError> {
     let app = StateGraph::<AgentState>::new()
         .add_node("think", think)
         .add_node("act", ToolNode::new().tool(population))

@@ -9,6 +9,7 @@ mod crash;
 mod difference;
 mod disk;
 mod postgres;
+mod react;
 mod side;
 mod table;
 mod test;
@@ -37,6 +38,7 @@ commands:
                            where checkpoints are kept (default memory)
   crash [--backend sqlite|postgres] [--kills N] [--zombies N] [--seed N]
                            workers are killed and overtaken at random moments (default sqlite, 20, 5, 1)
+  react [--record]         scripted conversations through LangGraph's ReAct agent and ours, compared
   bench [--rounds N] [CASE...]
                            superstep beside the floor, with the targets
   compare [--rounds N] [--no-peers] [CASE...]
@@ -66,6 +68,7 @@ fn run(command: &str, arguments: &[String]) -> Result<()> {
         "postgres" => postgres::run(arguments),
         "conformance" => conformance::run(&conformance::Options::parse(arguments)?),
         "crash" => crash::run(arguments),
+        "react" => react::run(arguments),
         "bench" => bench::run(&bench::Options::parse(arguments)?),
         "compare" => compare::run(&bench::Options::parse(arguments)?),
         "callgrind" => no_arguments(command, arguments).and_then(|()| callgrind::run()),

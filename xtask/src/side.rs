@@ -86,6 +86,14 @@ pub(crate) fn peers() -> Result<Vec<PathBuf>> {
 
 /// `LangGraph` with plain functions and with coroutines, from a virtual environment under `target`.
 pub(crate) fn langgraph() -> Result<[Side; 2]> {
+    let python = python()?;
+    let side =
+        |name: &str, mode| Side { name: name.to_owned(), program: Program::LangGraph { python: python.clone(), mode } };
+    Ok([side("LangGraph sync", Mode::Sync), side("LangGraph async", Mode::Async)])
+}
+
+/// A Python with LangGraph, in an environment of its own.
+pub(crate) fn python() -> Result<PathBuf> {
     let environment = command::root().join("target/langgraph-venv");
     let python = environment.join("bin/python");
     let (installed, wanted) = (environment.join("installed"), LANGGRAPH.join(" "));
@@ -94,9 +102,7 @@ pub(crate) fn langgraph() -> Result<[Side; 2]> {
         command::run(Command::new(&python).args(["-m", "pip", "install", "-q"]).args(LANGGRAPH))?;
         fs::write(&installed, wanted)?;
     }
-    let side =
-        |name: &str, mode| Side { name: name.to_owned(), program: Program::LangGraph { python: python.clone(), mode } };
-    Ok([side("LangGraph sync", Mode::Sync), side("LangGraph async", Mode::Async)])
+    Ok(python)
 }
 
 /// Runs one workload on every side, taking turns, so that a slow minute of the machine hits all alike.

@@ -1,21 +1,21 @@
 //! The examples, run.
 
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/chat_memory.rs"]
 mod chat_memory;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/rag.rs"]
 mod rag;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/research.rs"]
 mod research;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/streaming.rs"]
 mod streaming;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/structured_output.rs"]
 mod structured_output;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code)]
 #[path = "../../examples/think_act_observe.rs"]
 mod think_act_observe;
 
