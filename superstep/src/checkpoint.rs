@@ -7,6 +7,7 @@
 
 mod blob;
 mod codec;
+mod few;
 mod lease;
 mod memory;
 mod name;
@@ -16,6 +17,7 @@ mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod rows;
+mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -28,6 +30,7 @@ use crate::id::CheckpointId;
 
 pub use blob::Blob;
 pub(crate) use codec::{Codec, with_scratch};
+pub use few::{Few, FewIntoIter};
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
@@ -39,6 +42,7 @@ pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
+pub use shared_map::SharedMap;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteSaver;
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Checkpointer, Durability, Epoch};
+use crate::checkpoint::{Checkpointer, Durability, Epoch, SharedMap};
 use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId, interrupt_id};
@@ -51,7 +51,8 @@ pub(crate) struct RunShared {
     pub(crate) contexts: Vec<AnyContext>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
-    pub(crate) control: RunControl,
+    /// Made when someone asks for it, unless the caller gave one.
+    pub(crate) control: OnceLock<RunControl>,
     pub(crate) cancel: Cancel,
     pub(crate) recursion_limit: usize,
     pub(crate) durability: Durability,
@@ -59,7 +60,7 @@ pub(crate) struct RunShared {
     pub(crate) sink: Option<Sink>,
     /// The most tasks of one graph that run at once.
     pub(crate) max_concurrency: Option<usize>,
-    pub(crate) metadata: Arc<BTreeMap<String, Value>>,
+    pub(crate) metadata: SharedMap<Value>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
 }
 
@@ -67,6 +68,11 @@ impl RunShared {
     /// Made when the first id is needed: most runs that nobody saves need none.
     pub(crate) fn ids(&self) -> &Arc<IdSource> {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
+    }
+
+    /// Why the run was asked to stop, if it was.
+    pub(crate) fn drain_reason(&self) -> Option<&str> {
+        self.control.get()?.drain.get().map(String::as_str)
     }
 }
 
@@ -115,7 +121,7 @@ pub(crate) struct TaskContext {
     pub(crate) answers: Mutex<Answering>,
     pub(crate) null_resume: Arc<NullResume>,
     pub(crate) resume_map: Option<Arc<BTreeMap<String, Value>>>,
-    pub(crate) ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    pub(crate) ancestors: SharedMap<CheckpointId>,
     pub(crate) resuming: Mutex<Option<bool>>,
     pub(crate) replay: Option<Arc<ReplayState>>,
     pub(crate) failure: Option<NodeError>,
@@ -368,7 +374,7 @@ impl Context {
 
     /// The run's control: ask it to stop at the next checkpoint.
     pub fn control(&self) -> &RunControl {
-        &self.task.run.control
+        self.task.run.control.get_or_init(RunControl::new)
     }
 
     /// What the entrypoint saved in the run before, for workflows made of functions.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -122,7 +122,7 @@ pub(crate) struct Options {
     stop_after: Option<Vec<String>>,
     output: Option<Vec<String>>,
     contexts: Vec<AnyContext>,
-    control: RunControl,
+    control: Option<RunControl>,
     cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
@@ -146,7 +146,7 @@ impl Default for Options {
             stop_after: None,
             output: None,
             contexts: Vec::new(),
-            control: RunControl::new(),
+            control: None,
             cancel: None,
             max_concurrency: None,
             metadata: BTreeMap::new(),
@@ -241,7 +241,7 @@ macro_rules! run_options {
 
         /// A control that can ask the run to stop at the next checkpoint.
         pub fn control(mut $self, control: RunControl) -> Self {
-            $options.control = control;
+            $options.control = Some(control);
             $self
         }
 
@@ -280,10 +280,37 @@ impl<S: State> Invoke<S> {
         self
     }
 
-    pub(crate) async fn run(mut self) -> Result<Output<S>, Error> {
-        let output = self.graph.chosen_output(self.options.output.as_deref(), self.graph.plan.output.clone())?;
-        let shared = self.options.shared(&self.graph, None)?;
-        run(self.graph, self.input, self.options, shared, output).await
+    pub(crate) fn run(self) -> impl Future<Output = Result<Output<S>, Error>> + Send {
+        let output = self.graph.plan.output.clone();
+        self.run_with(None, output)
+    }
+
+    /// Runs it; shows these fields unless others were chosen.
+    async fn run_with(mut self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
+        let output = self.graph.chosen_output(self.options.output.as_deref(), output)?;
+        let shared = self.options.shared(&self.graph, sink)?;
+        self.options.check_place(&shared).await?;
+        let config = self.options.config(&self.graph, output)?;
+        let saver = saver_of(&self.graph, &shared);
+        let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
+        let _cancel_tree = CancelOnDrop(shared.clone());
+        let mut run = Run::new(self.graph, shared, config, saver);
+        let ended = {
+            use tracing::Instrument;
+            let input = self.input;
+            if span.is_disabled() { run.drive(input).await? } else { run.drive(input).instrument(span).await? }
+        };
+        let interrupts = match ended {
+            Ended::Done => Vec::new(),
+            Ended::Paused(interrupts) => interrupts,
+            Ended::Parent(_) => {
+                return Err(Error::new(
+                    ErrorKind::ParentCommand,
+                    "a command for a parent graph reached the root graph",
+                ));
+            }
+        };
+        Ok(Output::new(run.finish(), interrupts))
     }
 
     /// Runs it to the end on this thread, in a runtime of its own.
@@ -348,19 +375,16 @@ impl<S: State> Streaming<S> {
 
     /// Starts the run; it goes on as its events are read. `updates` are shown if nothing else was asked for.
     pub fn start(self) -> EventStream<S> {
-        let Invoke { graph, input, mut options } = self.0;
+        let mut invoke = self.0;
+        let options = &mut invoke.options;
         if options.modes.is_empty() {
             options.modes.push(Mode::Updates);
         }
         let modes = options.modes.iter().fold(Modes::default(), |all, mode| all.with(*mode));
         // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
-        let run = async move {
-            let output = graph.chosen_output(options.output.as_deref(), graph.plan.shown.clone())?;
-            let shared = options.shared(&graph, Some(sink))?;
-            run(graph, input, options, shared, output).await
-        };
-        EventStream::new(Box::pin(run), events)
+        let shown = invoke.graph.plan.shown.clone();
+        EventStream::new(Box::pin(invoke.run_with(Some(sink), shown)), events)
     }
 
     /// Reads all events on this thread, in a runtime of its own.
@@ -404,8 +428,7 @@ impl Options {
             }
             Persistence::Inherit | Persistence::Never => None,
         };
-        let saved = checkpointer.is_some();
-        if saved && self.thread.is_none() {
+        if checkpointer.is_some() && self.thread.is_none() {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
         if self.checkpoint.is_some() && checkpointer.is_none() {
@@ -419,14 +442,14 @@ impl Options {
             contexts: std::mem::take(&mut self.contexts),
             store: graph.store.clone(),
             cache: graph.cache.clone(),
-            control: self.control.clone(),
+            control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
             durability: self.durability,
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,
-            metadata: shared_map(std::mem::take(&mut self.metadata), saved, &NO_METADATA),
+            metadata: std::mem::take(&mut self.metadata).into(),
             seen_messages: Mutex::default(),
         }))
     }
@@ -451,11 +474,10 @@ impl Options {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
         let (_, ancestors) = self.namespace.take().unwrap_or_default();
-        let saved = matches!(graph.persistence, Persistence::In(_));
         Ok(LoopConfig {
             namespace: String::new(),
             checkpoint: self.checkpoint,
-            ancestors: shared_map(ancestors, saved, &NO_ANCESTORS),
+            ancestors: ancestors.into(),
             nested: false,
             resuming: None,
             replay: None,
@@ -469,53 +491,11 @@ impl Options {
     }
 }
 
-static NO_METADATA: LazyLock<Arc<BTreeMap<String, Value>>> = LazyLock::new(Arc::default);
-static NO_ANCESTORS: LazyLock<Arc<BTreeMap<String, CheckpointId>>> = LazyLock::new(Arc::default);
-
-/// A map to share. Empty ones are all the same, except in runs that share them with every record they save.
-fn shared_map<V>(map: BTreeMap<String, V>, saved: bool, none: &Arc<BTreeMap<String, V>>) -> Arc<BTreeMap<String, V>> {
-    if map.is_empty() && !saved { none.clone() } else { Arc::new(map) }
-}
-
-async fn run<S: State>(
-    graph: CompiledStateGraph<S>,
-    input: RunInput<S>,
-    mut options: Options,
-    shared: Arc<RunShared>,
-    output: Fields,
-) -> Result<Output<S>, Error> {
-    options.check_place(&shared).await?;
-    let config = options.config(&graph, output)?;
-    let saver = match (&shared.checkpointer, &shared.thread, graph.codec) {
-        (Some(checkpointer), Some(thread), Some(codec)) => {
-            let texts = &graph.plan.texts;
-            Some(Saver::new(
-                checkpointer.clone(),
-                codec,
-                thread.clone(),
-                "",
-                shared.durability,
-                shared.ids().clone(),
-                texts,
-            ))
-        }
-        _ => None,
-    };
-    let span = tracing::debug_span!("run", graph = &*graph.plan.name, thread = shared.thread.as_deref());
-    let _cancel_tree = CancelOnDrop(shared.clone());
-    let mut run = Run::new(graph, shared, config, saver);
-    let ended = {
-        use tracing::Instrument;
-        if span.is_disabled() { run.drive(input).await? } else { run.drive(input).instrument(span).await? }
-    };
-    let interrupts = match ended {
-        Ended::Done => Vec::new(),
-        Ended::Paused(interrupts) => interrupts,
-        Ended::Parent(_) => {
-            return Err(Error::new(ErrorKind::ParentCommand, "a command for a parent graph reached the root graph"));
-        }
-    };
-    Ok(Output::new(run.finish(), interrupts))
+/// The way to the checkpointer, if the run is saved.
+fn saver_of<S: State>(graph: &CompiledStateGraph<S>, shared: &RunShared) -> Option<Saver<S>> {
+    let (checkpointer, thread) = (shared.checkpointer.clone()?, shared.thread.clone()?);
+    let (texts, ids) = (&graph.plan.texts, shared.ids().clone());
+    Some(Saver::new(checkpointer, graph.codec?, thread, "", shared.durability, ids, texts))
 }
 
 impl<S: State> CompiledStateGraph<S> {

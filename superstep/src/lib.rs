@@ -102,9 +102,9 @@ pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, FieldRecord, FieldValue, Lease,
-    ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, Source, Swept, TaskRecord,
-    WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter, FieldRecord,
+    FieldValue, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, SharedMap,
+    Source, Swept, TaskRecord, WriteRecord,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;

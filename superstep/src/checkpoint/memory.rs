@@ -2,22 +2,23 @@
 //!
 //! Every checkpoint shares what did not change with its base, so a step costs what it wrote.
 
+mod entry;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::checkpoint::Blob;
 use async_trait::async_trait;
-use smallvec::SmallVec;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, FieldValue, Lease, ListQuery, Name, Prune,
-    SavedCheckpoint, SavedField, Saving, Swept, TaskRecord, check_name,
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
+    Swept, TaskRecord, check_name,
 };
-use crate::id::{ByTask, CheckpointId};
+use crate::id::CheckpointId;
+use entry::Entry;
 
 /// Keeps checkpoints in memory; clones share them.
 ///
@@ -120,39 +121,6 @@ struct Namespace {
     checkpoints: Vec<Entry>,
 }
 
-/// The fields that have a value; few states have many.
-type Fields = SmallVec<[(Name, Kept); 1]>;
-
-#[derive(Debug, Clone)]
-struct Entry {
-    record: CheckpointRecord,
-    fields: Fields,
-    writes: ByTask<TaskRecord>,
-}
-
-/// A field's value: whole, or writes on top of an older one.
-#[derive(Debug, Clone)]
-enum Kept {
-    Whole(Blob),
-    Tail(Arc<Tail>),
-}
-
-#[derive(Debug)]
-struct Tail {
-    before: Option<Kept>,
-    writes: Vec<Blob>,
-}
-
-impl Drop for Tail {
-    /// Long chains are taken apart one by one, not on the stack.
-    fn drop(&mut self) {
-        let mut next = self.before.take();
-        while let Some(Kept::Tail(tail)) = next {
-            next = Arc::into_inner(tail).and_then(|mut tail| tail.before.take());
-        }
-    }
-}
-
 impl MemorySaver {
     /// An empty one.
     pub fn new() -> Self {
@@ -171,30 +139,27 @@ impl MemorySaver {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// Works on a thread for someone who claimed it.
-    fn write(
-        &self,
-        lease: Lease<'_>,
-        f: impl FnOnce(&mut Namespace) -> Result<(), CheckpointError>,
-    ) -> Result<(), CheckpointError> {
-        self.with(lease.thread, |shard| {
-            let known = shard.threads.get_mut(lease.thread);
-            match known {
-                Some(thread) if thread.epoch == lease.epoch.as_u64() => {
-                    thread.used_at = self.ttl.map(|_| Instant::now());
-                    f(thread.get_mut(lease.namespace))
-                }
-                other => {
-                    let current = other.map(|thread| Epoch::from_u64(thread.epoch));
-                    Err(CheckpointError::fenced(lease.thread, lease.epoch, current))
-                }
+    /// What someone who claimed a thread works on.
+    fn claimed<'a>(&self, shard: &'a mut Shard, lease: Lease<'_>) -> Result<&'a mut Namespace, CheckpointError> {
+        match shard.threads.get_mut(lease.thread) {
+            Some(thread) if thread.epoch == lease.epoch.as_u64() => {
+                thread.used_at = self.ttl.map(|_| Instant::now());
+                Ok(thread.get_mut(lease.namespace))
             }
-        })
+            other => {
+                let current = other.map(|thread| Epoch::from_u64(thread.epoch));
+                Err(CheckpointError::fenced(lease.thread, lease.epoch, current))
+            }
+        }
     }
 
     fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Shard) -> T) -> T {
+        f(&mut self.shard(thread))
+    }
+
+    fn shard(&self, thread: &str) -> MutexGuard<'_, Shard> {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
-        f(&mut self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner))
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn each_shard(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
@@ -219,8 +184,8 @@ impl Namespace {
     /// Where a checkpoint is, or where it would have to be.
     fn place(&self, id: CheckpointId) -> Result<usize, usize> {
         match self.checkpoints.last() {
-            Some(last) if last.record.id == id => Ok(self.checkpoints.len() - 1),
-            Some(last) if last.record.id > id => self.checkpoints.binary_search_by_key(&id, |e| e.record.id),
+            Some(last) if last.id == id => Ok(self.checkpoints.len() - 1),
+            Some(last) if last.id > id => self.checkpoints.binary_search_by_key(&id, |e| e.id),
             _ => Err(self.checkpoints.len()),
         }
     }
@@ -229,8 +194,12 @@ impl Namespace {
         self.place(id).ok().map(|place| &self.checkpoints[place])
     }
 
+    fn get_mut(&mut self, id: CheckpointId) -> Option<&mut Entry> {
+        self.place(id).ok().map(|place| &mut self.checkpoints[place])
+    }
+
     fn head(&self) -> Option<CheckpointId> {
-        self.checkpoints.last().map(|latest| latest.record.id)
+        self.checkpoints.last().map(|latest| latest.id)
     }
 
     fn find(&self, checkpoint: Option<CheckpointId>) -> Option<SavedCheckpoint> {
@@ -242,7 +211,7 @@ impl Namespace {
 
     fn retain(&mut self, keep: impl Fn(&Entry, bool) -> bool) -> usize {
         let (before, head) = (self.checkpoints.len(), self.head());
-        self.checkpoints.retain(|entry| keep(entry, Some(entry.record.id) == head));
+        self.checkpoints.retain(|entry| keep(entry, Some(entry.id) == head));
         before - self.checkpoints.len()
     }
 
@@ -258,85 +227,28 @@ impl Namespace {
     }
 
     fn add(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
-        let base = record.base.and_then(|base| self.get(base));
-        if base.is_none() && record.base.is_some() {
-            return Err(CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id)));
-        }
-        let known = base.map_or(&[][..], |b| &b.fields);
-        let changed = std::mem::take(&mut record.fields);
-        let mut fields: Fields = known.iter().cloned().collect();
         let writes = std::mem::take(&mut record.writes);
-        for changed in changed {
-            let place = fields.iter().position(|(name, _)| *name == changed.name);
-            match (changed.value, place) {
-                (FieldValue::Absent, Some(place)) => drop(fields.remove(place)),
-                (FieldValue::Absent, None) => {}
-                (FieldValue::Whole(bytes), Some(place)) => fields[place].1 = Kept::Whole(bytes),
-                (FieldValue::Whole(bytes), None) => fields.push((changed.name, Kept::Whole(bytes))),
-                (FieldValue::Tail(writes), Some(place)) => {
-                    let before = Some(fields[place].1.clone());
-                    fields[place].1 = Kept::Tail(Arc::new(Tail { before, writes }));
-                }
-                (FieldValue::Tail(writes), None) => {
-                    fields.push((changed.name, Kept::Tail(Arc::new(Tail { before: None, writes }))));
-                }
-            }
-        }
-        if let Some(base) = record.base {
-            self.put_all_writes(base, writes)?;
+        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id));
+        let base = match record.base {
+            Some(base) => Some(self.get_mut(base).ok_or_else(missing)?),
+            None => None,
+        };
+        let entry = Entry::new(record, base.as_deref());
+        if let Some(base) = base {
+            base.written.add_all(writes);
         }
         if self.checkpoints.is_empty() {
             // Few threads stop after four.
             self.checkpoints.reserve_exact(8);
         }
-        self.checkpoints.push(Entry { fields, writes: ByTask::default(), record });
-        Ok(())
-    }
-
-    fn put_all_writes(&mut self, checkpoint: CheckpointId, tasks: Vec<TaskRecord>) -> Result<(), CheckpointError> {
-        match self.place(checkpoint) {
-            // What one save brings is of different tasks.
-            Ok(place) if self.checkpoints[place].writes.is_empty() => self.checkpoints[place].writes.add_all(tasks),
-            _ => tasks.into_iter().try_for_each(|task| self.put_writes(checkpoint, task))?,
-        }
+        self.checkpoints.push(entry);
         Ok(())
     }
 
     fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
         let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
-        let place = self.place(checkpoint).map_err(|_| missing())?;
-        let entry = &mut self.checkpoints[place];
-        match entry.writes.place(task.task) {
-            Some(place) => entry.writes[place].absorb(task),
-            None => entry.writes.push(task),
-        }
+        self.get_mut(checkpoint).ok_or_else(missing)?.written.add(task);
         Ok(())
-    }
-}
-
-impl Entry {
-    fn saved(&self) -> SavedCheckpoint {
-        let fields = self.fields.iter().map(|(name, kept)| kept.saved(name.clone())).collect();
-        SavedCheckpoint::new(self.record.clone(), fields, self.writes.to_vec())
-    }
-}
-
-impl Kept {
-    fn saved(&self, name: Name) -> SavedField {
-        let (mut whole, mut tails, mut next): (Option<Blob>, Vec<&[Blob]>, _) = (None, Vec::new(), Some(self));
-        while let Some(kept) = next {
-            next = match kept {
-                Kept::Whole(bytes) => {
-                    whole = Some(bytes.clone());
-                    None
-                }
-                Kept::Tail(tail) => {
-                    tails.push(&tail.writes);
-                    tail.before.as_ref()
-                }
-            };
-        }
-        SavedField::new(name, whole, tails.into_iter().rev().flatten().cloned().collect())
     }
 }
 
@@ -368,11 +280,16 @@ impl Checkpointer for MemorySaver {
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
-        Saving::done(self.write(lease, |space| space.put(lease, checkpoint)))
+        // Not in a closure: it would be one more copy of the record.
+        Saving::done(match self.claimed(&mut self.shard(lease.thread), lease) {
+            Ok(space) => space.put(lease, checkpoint),
+            Err(fenced) => Err(fenced),
+        })
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        Saving::done(self.write(lease, |space| space.put_writes(checkpoint, task)))
+        let mut shard = self.shard(lease.thread);
+        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put_writes(checkpoint, task)))
     }
 
     async fn get(
@@ -391,7 +308,7 @@ impl Checkpointer for MemorySaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let find = |space: &Namespace| {
-            let found = space.checkpoints.iter().rev().filter(|e| query.matches(&e.record));
+            let found = space.checkpoints.iter().rev().filter(|e| e.is_wanted(query));
             found.take(query.limit.unwrap_or(usize::MAX)).map(Entry::saved).collect()
         };
         Ok(self.read(thread, |known| known.get(namespace).map(find)).flatten().unwrap_or_default())
@@ -440,17 +357,17 @@ impl Checkpointer for MemorySaver {
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         Ok(self.change(thread, |known| {
-            let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.record.id, e.record.created_at)).collect();
+            let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.id, e.created_at)).collect();
             let kept = prune.kept(&root);
             known.retain(|namespace, entry, is_latest| match namespace {
-                "" => kept.contains(&entry.record.id),
-                inner => Prune::keeps_inner(inner, is_latest, &entry.record.parents, &kept),
+                "" => kept.contains(&entry.id),
+                inner => Prune::keeps_inner(inner, is_latest, &entry.parents, &kept),
             })
         }))
     }
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
-        let stays = |entry: &Entry| entry.record.run.as_deref() != Some(run);
+        let stays = |entry: &Entry| entry.run.as_deref() != Some(run);
         let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
             shard.threads.values_mut().map(|known| known.retain(|_, entry, _| stays(entry))).sum()
         };

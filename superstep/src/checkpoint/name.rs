@@ -21,9 +21,10 @@ use super::Blob;
 #[derive(Clone)]
 pub struct Name(Text);
 
+/// Records hold many names, most of them of the graph: a text of its own is one step further away, to keep them small.
 #[derive(Clone)]
 enum Text {
-    Own(Arc<str>),
+    Own(Arc<Box<str>>),
     Of(Arc<Labels>, u32),
 }
 
@@ -49,7 +50,7 @@ impl Labels {
     }
 
     pub(crate) fn shape(self: &Arc<Self>) -> Shape {
-        Shape(Names::Of(self.clone()))
+        Shape(self.clone())
     }
 }
 
@@ -65,13 +66,13 @@ impl Deref for Name {
 
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
-        Self(Text::Own(text.into()))
+        Self(Text::Own(Arc::new(text.into())))
     }
 }
 
 impl From<String> for Name {
     fn from(text: String) -> Self {
-        Self(Text::Own(text.into()))
+        Self(Text::Own(Arc::new(text.into())))
     }
 }
 
@@ -125,27 +126,18 @@ impl fmt::Debug for Name {
 /// assert_eq!(&*shape, b"as it was saved");
 /// ```
 #[derive(Clone)]
-pub struct Shape(Names);
-
-#[derive(Clone)]
-enum Names {
-    Own(Blob),
-    Of(Arc<Labels>),
-}
+pub struct Shape(Arc<Labels>);
 
 impl Deref for Shape {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Names::Own(bytes) => bytes,
-            Names::Of(labels) => &labels.0.shape,
-        }
+        &self.0.0.shape
     }
 }
 
 impl From<Blob> for Shape {
-    fn from(bytes: Blob) -> Self {
-        Self(Names::Own(bytes))
+    fn from(shape: Blob) -> Self {
+        Self(Labels::new(Arc::new(Texts { texts: Vec::new(), shape })))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Name, Shape};
+use super::{Few, Name, Shape, SharedMap};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
@@ -75,15 +75,15 @@ pub struct CheckpointRecord {
     /// When it was made.
     pub created_at: SystemTime,
     /// What the caller said about the run.
-    pub metadata: Arc<BTreeMap<String, Value>>,
+    pub metadata: SharedMap<Value>,
     /// The checkpoints of the graphs around this one, by namespace.
-    pub parents: Arc<BTreeMap<String, CheckpointId>>,
+    pub parents: SharedMap<CheckpointId>,
     /// The names that the numbers in `control` stand for; the same bytes for all checkpoints of a graph.
     pub shape: Shape,
     /// What triggers what: the engine's own part, encoded.
     pub control: Blob,
     /// The fields that changed.
-    pub fields: Vec<FieldRecord>,
+    pub fields: Few<FieldRecord, 1>,
     /// What tasks of the step wrote that was not saved before: pending writes of the base, saved with
     /// this checkpoint or not at all.
     pub writes: Vec<TaskRecord>,
@@ -132,7 +132,7 @@ pub struct TaskRecord {
     /// Its place in the order in which writes are applied.
     pub path: Name,
     /// Its writes, in order.
-    pub writes: Vec<WriteRecord>,
+    pub writes: Few<WriteRecord, 2>,
     /// Its error.
     pub error: Option<TaskError>,
     /// Whether an error handler takes over from it.
@@ -287,10 +287,20 @@ impl ListQuery {
 
     /// Whether a checkpoint is asked for, the limit aside.
     pub fn matches(&self, record: &CheckpointRecord) -> bool {
-        self.before.is_none_or(|b| record.id < b)
-            && self.only.is_none_or(|o| record.id == o)
-            && self.source.is_none_or(|s| record.source == s)
-            && self.step.is_none_or(|s| record.step == s)
-            && self.metadata.iter().all(|(k, v)| record.metadata.get(k) == Some(v))
+        self.wants(record.id, record.source, record.step, &record.metadata)
+    }
+
+    pub(crate) fn wants(
+        &self,
+        id: CheckpointId,
+        source: Source,
+        step: i64,
+        metadata: &BTreeMap<String, Value>,
+    ) -> bool {
+        self.before.is_none_or(|before| id < before)
+            && self.only.is_none_or(|only| id == only)
+            && self.source.is_none_or(|wanted| source == wanted)
+            && self.step.is_none_or(|wanted| step == wanted)
+            && self.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value))
     }
 }

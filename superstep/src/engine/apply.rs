@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::attempt::panic_text;
 use super::live::{Live, Start};
-use super::save::Journal;
+use super::save::Entry;
 use super::writes::TaskWrites;
 use crate::error::InvalidUpdate;
 use crate::plan::{ControlKind, Plan};
@@ -130,6 +130,20 @@ struct Saved {
     bytes: Option<SmallVec<[Blob; 1]>>,
 }
 
+/// The same of a field that was written to once.
+fn saved_once<W>(kind: FieldKind, put: &Put<W>, bytes: Option<Blob>) -> Entry {
+    match bytes.filter(|_| !put.overwrite) {
+        Some(bytes) if keeps_last(kind) => Entry::Whole(bytes),
+        Some(bytes) if kind.is_incremental() => Entry::Tail(vec![bytes]),
+        _ => Entry::Dirty,
+    }
+}
+
+/// Whether the value of a field is the last one written to it.
+fn keeps_last(kind: FieldKind) -> bool {
+    matches!(kind, FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral)
+}
+
 impl Saved {
     fn new<W>(kind: FieldKind, first: &Put<W>, bytes: Option<Blob>) -> Self {
         let mut saved = Self { kind, bytes: Some(SmallVec::new()) };
@@ -144,13 +158,11 @@ impl Saved {
         }
     }
 
-    fn write_down(self, journal: &mut Journal, field: usize) {
+    fn into_entry(self) -> Entry {
         match (self.kind, self.bytes) {
-            (FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral, Some(mut list)) => {
-                journal.whole(field, list.pop().expect("there is a write"));
-            }
-            (kind, Some(list)) if kind.is_incremental() => journal.tail(field, list.into_vec()),
-            _ => journal.dirty(field),
+            (kind, Some(mut list)) if keeps_last(kind) => Entry::Whole(list.pop().expect("there is a write")),
+            (kind, Some(list)) if kind.is_incremental() => Entry::Tail(list.into_vec()),
+            _ => Entry::Dirty,
         }
     }
 }
@@ -300,7 +312,7 @@ impl<'a, S: State> Step<'a, S> {
         if list.len() <= 1 {
             let Some(put) = list.pop() else { return Ok(()) };
             let Some(field) = self.field_of(&put, writer) else { return Ok(()) };
-            let saved = (self.live.journal.is_some()).then(|| Saved::new(self.plan.kind(field), &put, encoded.pop()));
+            let saved = self.live.journal.is_some().then(|| saved_once(self.plan.kind(field), &put, encoded.pop()));
             let change = self.update(field, &mut std::iter::once(put))?;
             self.note_put(field, change, saved);
             return Ok(());
@@ -378,7 +390,7 @@ impl<'a, S: State> Step<'a, S> {
             }));
             let change = self.update(field, &mut one_field)?;
             drop(one_field);
-            self.note_put(field, change, saved);
+            self.note_put(field, change, saved.map(Saved::into_entry));
         }
         Ok(())
     }
@@ -399,13 +411,13 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     #[inline]
-    fn note_put(&mut self, field: usize, change: Change, saved: Option<Saved>) {
+    fn note_put(&mut self, field: usize, change: Change, saved: Option<Entry>) {
         if !change.happened() {
             return;
         }
         let has_value = self.set_presence(field, change);
         if let (Some(journal), Some(saved)) = (&mut self.live.journal, saved) {
-            saved.write_down(journal, field);
+            journal.note(field, saved);
         }
         self.changed(self.plan.channel_of_field(field), has_value);
     }

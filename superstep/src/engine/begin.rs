@@ -32,7 +32,7 @@ impl<S: State> Run<S> {
         }
         let mut last_step = -2;
         if let Some(loaded) = self.find_checkpoint().await? {
-            let Loaded { record, live, pending, is_older } = loaded;
+            let Loaded { record, live, pending, is_older } = *loaded;
             if let Some(saver) = self.saver.as_mut() {
                 saver.older = is_older.then_some((record.id, self.plan.version));
             }
@@ -61,7 +61,7 @@ impl<S: State> Run<S> {
     }
 
     /// The checkpoint to start from. The outermost graph of a run claims the thread for all of it.
-    async fn find_checkpoint(&mut self) -> Result<Option<Loaded<S>>, Error> {
+    async fn find_checkpoint(&mut self) -> Result<Option<Box<Loaded<S>>>, Error> {
         let addressed = self.addressed();
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let found = if self.config.nested {
@@ -86,7 +86,7 @@ impl<S: State> Run<S> {
     }
 
     /// The same for a graph inside another one.
-    async fn find_inside(&mut self, addressed: Option<CheckpointId>) -> Result<Option<Loaded<S>>, Error> {
+    async fn find_inside(&mut self, addressed: Option<CheckpointId>) -> Result<Option<Box<Loaded<S>>>, Error> {
         let Some(saver) = &self.saver else { return Ok(None) };
         if addressed.is_some() {
             self.head = saver.head().await?;
@@ -310,14 +310,14 @@ impl<S: State> Run<S> {
     }
 
     fn apply_null_writes(&mut self, mut carried: TaskWrites<S>) -> Result<(), Error> {
+        if !self.pending.null.has_output() && !carried.has_output() {
+            return Ok(());
+        }
         let mut all = self.pending.null.output();
         all.puts.extend(std::mem::take(&mut carried.puts));
         all.signals.extend(std::mem::take(&mut carried.signals));
         all.encoded.clear();
         all.rest_mut().sends.extend(carried.take_rest().map(|r| r.sends).unwrap_or_default());
-        if !all.has_output() {
-            return Ok(());
-        }
         let batch = SmallVec::from_iter([Applied::by_caller(all)]);
         let updated = apply(&self.plan, &mut self.live, None, batch, None)?;
         if let Some(known) = &mut self.live.updated {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
-use crate::checkpoint::{Blob, SavedField, TaskRecord, WriteRecord};
+use crate::checkpoint::{Blob, Few, SavedField, TaskRecord, WriteRecord};
 use crate::graph::{Now, Piece, SavedFields};
 use crate::node::{Goto, Send};
 use crate::plan::{DEFAULT_HANDLER, HANDLER_OF, Plan};
@@ -127,7 +127,7 @@ impl Bridge {
         lost: &mut Vec<String>,
     ) -> Result<TaskRecord, String> {
         let finished = record.is_finished();
-        let mut kept = Vec::with_capacity(record.writes.len());
+        let mut kept = Few::new();
         let mut version = self.version;
         let mut of_version: Vec<WriteRecord> = Vec::new();
         for write in std::mem::take(&mut record.writes) {

@@ -97,7 +97,7 @@ impl<S: State> CallDesk<S> {
         if saver.durability == Durability::Exit {
             return Ok(());
         }
-        let record = writes.record(&self.plan, &saver.scribe, id, "".into())?;
+        let record = Box::new(writes.record(&self.plan, &saver.scribe, id, "".into())?);
         Ok(saver.put_writes(saved, record).await?)
     }
 

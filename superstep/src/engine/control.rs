@@ -15,7 +15,7 @@ use super::writes::{decode_send, encode_send};
 use crate::checkpoint::{Codec, with_scratch};
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Put, State, decode as decode_value, encode as encode_value};
+use crate::state::{Put, State, decode as decode_value, encode_into};
 
 /// A waiting input as it is saved.
 #[derive(Serialize, Deserialize)]
@@ -151,7 +151,11 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
         out.bytes(&encode_send(plan, send)?);
     }
     match &live.start {
-        Some(start) => out.bytes(&encode_value(&saved_start(plan, codec, start)?).map_err(|e| e.to_string())?),
+        Some(start) => {
+            let mut bytes = Vec::with_capacity(64);
+            encode_into(&saved_start(plan, codec, start)?, &mut bytes).map_err(|e| e.to_string())?;
+            out.bytes(&bytes);
+        }
         None => out.bytes(&[]),
     }
     // Zero: not known. Otherwise one more than the number of updated channels.

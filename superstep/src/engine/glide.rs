@@ -51,7 +51,7 @@ impl<S: State> Run<S> {
                     Ahead::Lone(node) if plan.nodes[node].glides() => node,
                     _ => return self.prepare_next(),
                 };
-                if self.shared.control.drain_reason().is_some() {
+                if self.shared.drain_reason().is_some() {
                     return self.prepare_next();
                 }
                 if plan.nodes[node].hidden {

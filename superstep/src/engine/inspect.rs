@@ -67,7 +67,7 @@ pub(crate) async fn snapshot_of<S: State>(
 ) -> Result<StateSnapshot<S>, Error> {
     let plan = &graph.plan;
     let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
-    let Loaded { record, mut live, pending, .. } = saver.decode(plan, saved)?;
+    let Loaded { record, mut live, pending, .. } = *saver.decode(plan, saved)?;
     live.journal = None;
     let step = record.step + 1;
     let mut tasks = tasks::next_tasks(plan, &live, None);

@@ -13,7 +13,7 @@ use super::run::RunInput;
 use super::save::{Header, Journal, Loaded, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Source, TaskRecord};
+use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
@@ -97,10 +97,10 @@ impl<'a, S: State> Reviser<'a, S> {
         graph: &'a CompiledStateGraph<S>,
         saver: &'a mut Saver<S>,
         head: Option<CheckpointId>,
-        loaded: Option<Loaded<S>>,
+        loaded: Option<Box<Loaded<S>>>,
     ) -> Self {
         let plan = &graph.plan;
-        let (record, live, pending) = match loaded {
+        let (record, live, pending) = match loaded.map(|loaded| *loaded) {
             Some(Loaded { record, live, pending, .. }) => (Some(record), live, pending),
             None => {
                 let mut live = Live::empty(plan);
@@ -135,10 +135,10 @@ impl<'a, S: State> Reviser<'a, S> {
     ) -> Result<CheckpointId, Error> {
         let id = self.saver.ids.next(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let (head, metadata) = (self.head, Arc::new(BTreeMap::new()));
+        let (head, metadata) = (self.head, SharedMap::default());
         let header = Header { id, parent, base, head, run: None, source, step, metadata, parents, writes };
         let record = self.saver.record(self.plan, &mut self.live, header)?;
-        self.saver.put(record).await?;
+        self.saver.put(Box::new(record)).await?;
         Ok(id)
     }
 

@@ -13,7 +13,7 @@ use super::calls::CallDesk;
 use super::live::{Bits, Live, Start};
 use super::save::{Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
-use crate::checkpoint::{CheckpointRecord, Durability, Source, TaskRecord};
+use crate::checkpoint::{CheckpointRecord, Durability, SharedMap, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
@@ -30,7 +30,7 @@ pub(crate) struct LoopConfig {
     /// The checkpoint to start from.
     pub(crate) checkpoint: Option<CheckpointId>,
     /// The checkpoints of the graphs around this one, by namespace.
-    pub(crate) ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    pub(crate) ancestors: SharedMap<CheckpointId>,
     pub(crate) nested: bool,
     /// What the graph around says: whether it resumes.
     pub(crate) resuming: Option<bool>,
@@ -93,7 +93,7 @@ pub(crate) struct Run<S: State> {
     pub(super) desk: Option<Arc<CallDesk<S>>>,
     pub(super) previous_value: Option<Value>,
     /// What the step's only task wrote, to be saved with the checkpoint.
-    pub(super) unsaved: Option<TaskRecord>,
+    pub(super) unsaved: Vec<TaskRecord>,
     /// The shown fields, as a set.
     output: Bits,
     pub(super) namespace_key: u64,
@@ -137,7 +137,7 @@ impl<S: State> Run<S> {
             early: None,
             desk: None,
             previous_value: None,
-            unsaved: None,
+            unsaved: Vec::new(),
             namespace_key,
             input: None,
             is_torn: false,
@@ -193,7 +193,7 @@ impl<S: State> Run<S> {
                     continue;
                 }
                 Tick::Save(record) => {
-                    self.save_waiting(*record).await?;
+                    self.save_waiting(record).await?;
                     continue;
                 }
             }
@@ -248,7 +248,7 @@ impl<S: State> Run<S> {
         if self.should_stop(self.config.stop_before.as_ref().unwrap_or(&self.plan.stop_before)) {
             return Ok(Tick::Paused);
         }
-        if let Some(reason) = self.shared.control.drain_reason() {
+        if let Some(reason) = self.shared.drain_reason() {
             return Err(Error::new(ErrorKind::Drained, format!("the run was asked to stop: {reason}")));
         }
         Ok(Tick::Go)

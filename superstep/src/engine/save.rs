@@ -1,6 +1,5 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +16,9 @@ use super::control;
 use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, FieldRecord, FieldValue, Labels,
-    Lease, ListQuery, Name, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue,
+    Labels, Lease, ListQuery, Name, SavedCheckpoint, SavedField, Saving, SharedMap, Source, TaskRecord, Texts,
+    WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
@@ -37,7 +37,7 @@ pub(crate) struct Journal {
 }
 
 #[derive(Debug)]
-enum Entry {
+pub(crate) enum Entry {
     /// Encode the value when it is saved.
     Dirty,
     Whole(Blob),
@@ -61,14 +61,6 @@ impl Journal {
         }
     }
 
-    fn size_of(&mut self, field: usize) -> &mut TailSize {
-        let place = self.tails.iter().position(|(f, _)| *f == field).unwrap_or_else(|| {
-            self.tails.push((field, TailSize::of_whole(0)));
-            self.tails.len() - 1
-        });
-        &mut self.tails[place].1
-    }
-
     /// A field changed, in a way that only its value tells.
     pub(crate) fn dirty(&mut self, field: usize) {
         self.set(field, Entry::Dirty);
@@ -79,19 +71,30 @@ impl Journal {
         self.set(field, Entry::Absent);
     }
 
-    /// A field was set to this.
-    pub(crate) fn whole(&mut self, field: usize, bytes: Blob) {
-        self.set(field, Entry::Whole(bytes));
+    /// A field was written to, in this way.
+    pub(crate) fn note(&mut self, field: usize, entry: Entry) {
+        match entry {
+            Entry::Tail(writes) => self.tail(field, writes),
+            other => self.set(field, other),
+        }
     }
 
     /// These writes were merged into a field.
-    pub(crate) fn tail(&mut self, field: usize, writes: Vec<Blob>) {
+    fn tail(&mut self, field: usize, writes: Vec<Blob>) {
         match self.changed.iter_mut().find(|(f, _)| *f == field) {
             None => self.set(field, Entry::Tail(writes)),
             Some((_, Entry::Tail(earlier))) => earlier.extend(writes),
             Some((_, entry)) => *entry = Entry::Dirty,
         }
     }
+}
+
+fn size_of(tails: &mut Vec<(usize, TailSize)>, field: usize) -> &mut TailSize {
+    let place = tails.iter().position(|(f, _)| *f == field).unwrap_or_else(|| {
+        tails.push((field, TailSize::of_whole(0)));
+        tails.len() - 1
+    });
+    &mut tails[place].1
 }
 
 /// What turns writes into records: how values are encoded, and the names of the graph.
@@ -153,13 +156,13 @@ pub(crate) struct Header {
     pub(crate) run: Option<Arc<str>>,
     pub(crate) source: Source,
     pub(crate) step: i64,
-    pub(crate) metadata: Arc<BTreeMap<String, Value>>,
-    pub(crate) parents: Arc<BTreeMap<String, CheckpointId>>,
+    pub(crate) metadata: SharedMap<Value>,
+    pub(crate) parents: SharedMap<CheckpointId>,
     /// What the step's tasks wrote, if it was not saved before.
     pub(crate) writes: Vec<TaskRecord>,
 }
 
-/// A checkpoint read back.
+/// A checkpoint read back. It is handed on in a box: most runs have none to load and need no place for it.
 pub(crate) struct Loaded<S: State> {
     pub(crate) record: CheckpointRecord,
     pub(crate) live: Live<S>,
@@ -173,14 +176,14 @@ pub(crate) struct Pending<S: State> {
     /// What a caller brought along.
     pub(crate) null: TaskWrites<S>,
     /// Its records, in the order in which they came: a checkpointer keeps what came first.
-    pub(crate) null_log: Vec<WriteRecord>,
+    pub(crate) null_log: Few<WriteRecord, 2>,
     pub(crate) null_resume: Option<Value>,
     pub(crate) tasks: ByTask<(TaskId, TaskWrites<S>)>,
 }
 
 impl<S: State> Default for Pending<S> {
     fn default() -> Self {
-        Self { null: TaskWrites::default(), null_log: Vec::new(), null_resume: None, tasks: ByTask::default() }
+        Self { null: TaskWrites::default(), null_log: Few::new(), null_resume: None, tasks: ByTask::default() }
     }
 }
 
@@ -226,7 +229,7 @@ impl<S: State> Saver<S> {
         &mut self,
         plan: &Plan<S>,
         checkpoint: Option<CheckpointId>,
-    ) -> Result<(Option<CheckpointId>, Option<Loaded<S>>), CheckpointError> {
+    ) -> Result<(Option<CheckpointId>, Option<Box<Loaded<S>>>), CheckpointError> {
         let claim = (*self.checkpointer).claim(&self.thread, &self.namespace, checkpoint).await?;
         self.epoch = claim.epoch;
         claim.head.iter().for_each(|head| self.ids.met(*head));
@@ -251,7 +254,7 @@ impl<S: State> Saver<S> {
         &self,
         plan: &Plan<S>,
         checkpoint: Option<CheckpointId>,
-    ) -> Result<Option<Loaded<S>>, CheckpointError> {
+    ) -> Result<Option<Box<Loaded<S>>>, CheckpointError> {
         match self.checkpointer.get(&self.thread, &self.namespace, checkpoint).await? {
             Some(saved) => self.decode(plan, saved).map(Some),
             None => Ok(None),
@@ -267,7 +270,7 @@ impl<S: State> Saver<S> {
         }
     }
 
-    pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Loaded<S>, CheckpointError> {
+    pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Box<Loaded<S>>, CheckpointError> {
         let SavedCheckpoint { record, fields, writes } = saved;
         let id = record.id;
         self.check(&record)?;
@@ -286,7 +289,7 @@ impl<S: State> Saver<S> {
             .map_err(|why| self.fail(id, "triggers", why))?;
         let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
         let pending = pending.map_err(|why| self.fail(id, "pending writes", why))?;
-        Ok(Loaded { record, live, pending, is_older: older.is_some() })
+        Ok(Box::new(Loaded { record, live, pending, is_older: older.is_some() }))
     }
 
     /// A checkpoint of a newer release, or one that no release has made, is refused.
@@ -441,46 +444,9 @@ impl<S: State> Saver<S> {
         live: &mut Live<S>,
         header: Header,
     ) -> Result<CheckpointRecord, CheckpointError> {
-        let fail = |what: String, why: String| CheckpointError::Codec {
-            thread: self.thread.to_string(),
-            checkpoint: header.id.to_string(),
-            what,
-            why,
-        };
-        let mut journal = live.journal.take().unwrap_or_default();
-        let mut changed = std::mem::take(&mut journal.changed);
-        let mut fields = Vec::with_capacity(changed.len());
-        for (field, entry) in changed.drain(..) {
-            if plan.untracked.contains(&field) {
-                continue;
-            }
-            let name = self.scribe.labels.name(plan.channel_of_field(field));
-            let size = journal.size_of(field);
-            let value = match entry {
-                Entry::Absent => FieldValue::Absent,
-                Entry::Whole(bytes) => {
-                    *size = TailSize::of_whole(bytes.len());
-                    FieldValue::Whole(bytes)
-                }
-                Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
-                entry @ (Entry::Tail(_) | Entry::Dirty) => {
-                    let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
-                    let bytes = bytes.map_err(|e| fail(format!("field `{name}`"), e.to_string()))?;
-                    match entry {
-                        Entry::Tail(writes) if size.is_all_value(&writes, bytes.len()) => FieldValue::Tail(writes),
-                        _ => {
-                            *size = TailSize::of_whole(bytes.len());
-                            FieldValue::Whole(bytes)
-                        }
-                    }
-                }
-            };
-            fields.push(FieldRecord { name, value });
-        }
-        fields.extend(journal.gone.drain(..).map(|name| FieldRecord { name, value: FieldValue::Absent }));
-        journal.changed = changed;
-        live.journal = Some(journal);
-        let control = control::encode(plan, self.scribe.codec, live).map_err(|why| fail("triggers".to_owned(), why))?;
+        let fields = self.changed_fields(plan, live, header.id)?;
+        let control = control::encode(plan, self.scribe.codec, live);
+        let control = control.map_err(|why| self.fail(header.id, "triggers", why))?;
         let Header { id, parent, base, head, run, source, step, metadata, parents, writes } = header;
         Ok(CheckpointRecord {
             format: FORMAT,
@@ -501,12 +467,56 @@ impl<S: State> Saver<S> {
         })
     }
 
+    /// The fields that changed since the last checkpoint; the journal begins anew.
+    fn changed_fields(
+        &self,
+        plan: &Plan<S>,
+        live: &mut Live<S>,
+        id: CheckpointId,
+    ) -> Result<Few<FieldRecord, 1>, CheckpointError> {
+        let Journal { changed, tails, gone } = live.journal.get_or_insert_default();
+        let mut fields = Few::new();
+        for (field, entry) in changed.drain(..) {
+            if plan.untracked.contains(&field) {
+                continue;
+            }
+            let name = self.scribe.labels.name(plan.channel_of_field(field));
+            let size = size_of(tails, field);
+            let value = match entry {
+                Entry::Absent => FieldValue::Absent,
+                Entry::Whole(bytes) => {
+                    *size = TailSize::of_whole(bytes.len());
+                    FieldValue::Whole(bytes)
+                }
+                Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
+                entry @ (Entry::Tail(_) | Entry::Dirty) => {
+                    let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
+                    let bytes = bytes.map_err(|e| self.fail(id, format!("field `{name}`"), e.to_string()))?;
+                    match entry {
+                        Entry::Tail(writes) if size.is_all_value(&writes, bytes.len()) => FieldValue::Tail(writes),
+                        _ => {
+                            *size = TailSize::of_whole(bytes.len());
+                            FieldValue::Whole(bytes)
+                        }
+                    }
+                }
+            };
+            fields.push(FieldRecord { name, value });
+        }
+        fields.extend(gone.drain(..).map(|name| FieldRecord { name, value: FieldValue::Absent }));
+        Ok(fields)
+    }
+
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
-    pub(crate) async fn put(&self, record: CheckpointRecord) -> Result<(), CheckpointError> {
+    pub(crate) async fn put(&self, record: Box<CheckpointRecord>) -> Result<(), CheckpointError> {
         self.save(Job::Checkpoint(record)).await
     }
 
-    pub(crate) async fn put_writes(&self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
+    pub(crate) async fn put_writes(
+        &self,
+        checkpoint: CheckpointId,
+        task: Box<TaskRecord>,
+    ) -> Result<(), CheckpointError> {
         self.save(Job::Writes(checkpoint, task)).await
     }
 
@@ -528,28 +538,30 @@ impl<S: State> Saver<S> {
 
     fn start(&self, job: Job) -> Saving {
         match job {
-            Job::Checkpoint(record) => self.start_checkpoint(record),
+            Job::Checkpoint(record) => self.start_checkpoint(*record),
             Job::Writes(at, mut task) => {
                 // The log of a caller's writes is marked where writes of this version begin.
                 if task.task != TaskId::NULL {
                     task.writes = self.marked(Some(at), task.writes);
                 }
-                (*self.checkpointer).put_writes(self.lease(), at, task)
+                (*self.checkpointer).put_writes(self.lease(), at, *task)
             }
         }
     }
 
+    #[inline]
     fn start_checkpoint(&self, mut record: CheckpointRecord) -> Saving {
-        if self.older.is_some() {
-            let base = record.base;
-            record.writes.iter_mut().for_each(|task| task.writes = self.marked(base, std::mem::take(&mut task.writes)));
+        if self.older.is_none() {
+            return (*self.checkpointer).put(self.lease(), record);
         }
+        let base = record.base;
+        record.writes.iter_mut().for_each(|task| task.writes = self.marked(base, std::mem::take(&mut task.writes)));
         (*self.checkpointer).put(self.lease(), record)
     }
 
     /// Writes under a checkpoint; if an earlier version of the state made the checkpoint, they say that they are of
     /// this one.
-    pub(crate) fn marked(&self, checkpoint: Option<CheckpointId>, writes: Vec<WriteRecord>) -> Vec<WriteRecord> {
+    pub(crate) fn marked(&self, checkpoint: Option<CheckpointId>, writes: Few<WriteRecord, 2>) -> Few<WriteRecord, 2> {
         match self.older {
             Some((older, version)) if checkpoint == Some(older) && !writes.is_empty() => {
                 std::iter::once(version_mark(version)).chain(writes).collect()
@@ -629,10 +641,10 @@ impl TailSize {
     }
 }
 
-/// Something to save.
+/// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.
 enum Job {
-    Checkpoint(CheckpointRecord),
-    Writes(CheckpointId, TaskRecord),
+    Checkpoint(Box<CheckpointRecord>),
+    Writes(CheckpointId, Box<TaskRecord>),
 }
 
 /// Saves go one after another, in order. What is done at once is done in place; else one at a time goes

@@ -10,7 +10,7 @@ use super::run::Run;
 use super::save::Header;
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Durability, Name, Source, WriteRecord};
+use crate::checkpoint::{CheckpointRecord, Durability, Few, Name, Source, WriteRecord};
 use crate::error::Error;
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
@@ -68,13 +68,16 @@ impl<S: State> Run<S> {
     /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
         self.checkpoint = Some(self.shared.ids().next(self.step));
-        let Some(record) = self.checkpoint_record(self.step)? else { return Ok(None) };
-        let Some(saver) = &self.saver else { return Ok(None) };
-        Ok(saver.put_now(record, cx)?)
+        // No `?` on the way: each would be one more copy of the record.
+        match (self.checkpoint_record(self.step), &self.saver) {
+            (Ok(Some(record)), Some(saver)) => Ok(saver.put_now(record, cx)?),
+            (Ok(_), _) => Ok(None),
+            (Err(error), _) => Err(error),
+        }
     }
 
     /// Saves a checkpoint that had to wait.
-    pub(super) async fn save_waiting(&self, record: CheckpointRecord) -> Result<(), Error> {
+    pub(super) async fn save_waiting(&self, record: Box<CheckpointRecord>) -> Result<(), Error> {
         match &self.saver {
             Some(saver) => Ok(saver.put(record).await?),
             None => Ok(()),
@@ -86,7 +89,7 @@ impl<S: State> Run<S> {
         &mut self,
         plan: &Plan<S>,
         node: usize,
-        puts: Vec<WriteRecord>,
+        puts: Few<WriteRecord, 2>,
         writes: &mut TaskWrites<S>,
     ) -> Result<(), Error> {
         if self.saved.is_none() {
@@ -97,13 +100,14 @@ impl<S: State> Run<S> {
         writes.done = puts.is_empty() && !writes.has_output();
         if let Some(saver) = &self.saver {
             let path = saver.scribe.labels.name(plan.path_text(node));
-            self.unsaved = Some(writes.record_with(puts, plan, &saver.scribe, id, path)?);
+            self.unsaved = vec![writes.record_with(puts, plan, &saver.scribe, id, path)?];
         }
         Ok(())
     }
 
     async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
-        match (self.checkpoint_record(step)?, &self.saver) {
+        let record = self.checkpoint_record(step)?.map(Box::new);
+        match (record, &self.saver) {
             (Some(record), Some(saver)) => Ok(saver.put(record).await?),
             _ => Ok(()),
         }
@@ -124,7 +128,7 @@ impl<S: State> Run<S> {
             step,
             metadata: self.shared.metadata.clone(),
             parents: self.config.ancestors.clone(),
-            writes: self.unsaved.take().map_or_else(Vec::new, |record| vec![record]),
+            writes: std::mem::take(&mut self.unsaved),
         };
         let record = saver.record(&self.plan, &mut self.live, header)?;
         self.previous = self.saved;
@@ -173,7 +177,7 @@ impl<S: State> Run<S> {
 
     async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Name) -> Result<(), Error> {
         let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
-        let record = writes.record(&self.plan, &saver.scribe, id, path)?;
+        let record = Box::new(writes.record(&self.plan, &saver.scribe, id, path)?);
         Ok(saver.put_writes(checkpoint, record).await?)
     }
 
@@ -191,7 +195,8 @@ impl<S: State> Run<S> {
         }
         let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
         let writes = self.pending.null_log.clone();
-        let mut record = TaskWrites::<S>::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into())?;
+        let record = TaskWrites::<S>::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into());
+        let mut record = Box::new(record?);
         (record.writes, record.resume) = (writes, resume);
         Ok(saver.put_writes(checkpoint, record).await?)
     }
@@ -211,7 +216,7 @@ impl<S: State> Run<S> {
         let result = match &self.saver {
             Some(saver) if alone && self.saved.is_some() => {
                 let record = writes.record(&self.plan, &saver.scribe, id, path)?;
-                self.unsaved = Some(record);
+                self.unsaved = vec![record];
                 Ok(())
             }
             _ if exit || self.saved.is_none() => Ok(()),

@@ -12,6 +12,7 @@ use super::calls::{CallDesk, CallHost};
 use super::live::Bits;
 use super::run::Run;
 use super::tasks;
+use crate::checkpoint::SharedMap;
 use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext};
 use crate::id::{CheckpointId, TaskId, interrupt_id};
 use crate::node::NodeError;
@@ -27,7 +28,7 @@ pub(crate) struct StepSeed {
     pub(crate) checkpoint: CheckpointId,
     pub(crate) step: i64,
     pub(crate) stop: i64,
-    ancestors: Arc<BTreeMap<String, CheckpointId>>,
+    ancestors: SharedMap<CheckpointId>,
     null_resume: Arc<NullResume>,
     resume_map: Option<Arc<BTreeMap<String, Value>>>,
     resuming: Option<bool>,
@@ -137,7 +138,7 @@ impl<S: State> Run<S> {
             checkpoint,
             step: self.step,
             stop: self.stop,
-            ancestors: Arc::new(ancestors),
+            ancestors: ancestors.into(),
             null_resume: Arc::new(null),
             resume_map: self.config.resume_map.clone(),
             resuming: self.config.resuming,

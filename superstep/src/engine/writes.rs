@@ -5,7 +5,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::save::Scribe;
-use crate::checkpoint::{CheckpointError, Codec, Name, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointError, Codec, Few, Name, TaskRecord, WriteRecord};
 use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
@@ -27,7 +27,7 @@ pub(crate) struct TaskWrites<S: State> {
 /// What few tasks have.
 pub(crate) struct Rest<S: State> {
     /// The records of puts that were merged ahead.
-    pub(crate) merged: Vec<WriteRecord>,
+    pub(crate) merged: Few<WriteRecord, 2>,
     /// The puts that were merged ahead, if someone wants to see them.
     pub(crate) kept: Vec<Put<S::Write>>,
     pub(crate) sends: Vec<Send>,
@@ -42,7 +42,7 @@ pub(crate) struct Rest<S: State> {
 impl<S: State> Default for Rest<S> {
     fn default() -> Self {
         Self {
-            merged: Vec::new(),
+            merged: Few::new(),
             kept: Vec::new(),
             sends: Vec::new(),
             returned: None,
@@ -194,9 +194,9 @@ impl<S: State> TaskWrites<S> {
         &mut self,
         plan: &Plan<S>,
         scribe: &Scribe<S>,
-    ) -> Result<Vec<WriteRecord>, CheckpointError> {
+    ) -> Result<Few<WriteRecord, 2>, CheckpointError> {
         if self.puts.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Few::new());
         }
         if self.encoded.len() != self.puts.len() {
             self.encoded.clear();
@@ -205,7 +205,7 @@ impl<S: State> TaskWrites<S> {
                 self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
-        let mut writes = Vec::with_capacity(self.puts.len() + self.signals.len().max(1));
+        let mut writes = Few::new();
         for (put, bytes) in self.puts.iter().zip(&self.encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
@@ -241,7 +241,7 @@ impl<S: State> TaskWrites<S> {
     /// The same from records of the puts that were made before.
     pub(crate) fn record_with(
         &self,
-        mut writes: Vec<WriteRecord>,
+        mut writes: Few<WriteRecord, 2>,
         plan: &Plan<S>,
         scribe: &Scribe<S>,
         task: TaskId,

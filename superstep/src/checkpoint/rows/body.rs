@@ -13,7 +13,7 @@ use super::outline::Outline;
 use super::shelf::{Cut, Pending, Row};
 use super::{IdBytes, id_bytes, id_from, micros};
 use crate::checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
 };
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
@@ -141,7 +141,7 @@ impl<'a> Desk<'a> {
         let body = CheckpointBody {
             format: record.format,
             created_at: (since.as_secs(), since.subsec_nanos()),
-            metadata: Arc::unwrap_or_clone(record.metadata),
+            metadata: record.metadata.into_map(),
             parents: record.parents.iter().map(|(name, id)| (name.clone(), id.as_u128())).collect(),
             control: record.control,
             fields: record.fields.into_iter().map(|field| body_field(field, base_control)).collect(),
@@ -309,7 +309,7 @@ impl<'a> Desk<'a> {
         let body: TaskBody =
             self.opened(&self.context(b"pending", &columns), &row.body, row.checkpoint, "pending writes")?;
         let mut in_tail = Vec::new();
-        let mut writes = Vec::with_capacity(body.writes.len());
+        let mut writes = Few::new();
         for (ix, (channel, value, overwrite)) in body.writes.into_iter().enumerate() {
             let value = match value {
                 WriteValue::Here(value) => value,
@@ -393,7 +393,7 @@ impl CheckpointBody {
     ) -> (CheckpointRecord, Vec<Cut>) {
         let (seconds, nanos) = self.created_at;
         let since = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into()));
-        let parents = self.parents.into_iter().map(|(name, id)| (name, CheckpointId::from_u128(id))).collect();
+        let parents = self.parents.into_iter().map(|(name, id)| (name, CheckpointId::from_u128(id)));
         let mut cuts = Vec::new();
         let fields = self.fields.into_iter().enumerate().map(|(field, (name, value))| {
             let value = value.into_value(|write, at, len| cuts.push(Cut { field, write, at, len }));
@@ -410,8 +410,8 @@ impl CheckpointBody {
             source,
             step,
             created_at: SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH),
-            metadata: Arc::new(self.metadata),
-            parents: Arc::new(parents),
+            metadata: self.metadata.into(),
+            parents: parents.collect::<BTreeMap<_, _>>().into(),
             shape: shape.unwrap_or_else(|| Blob::default().into()),
             control: self.control,
             fields,

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
-use crate::checkpoint::{Blob, CheckpointRecord, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord};
+use crate::checkpoint::{
+    Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
+};
 use crate::id::CheckpointId;
 
 /// A checkpoint's row, opened.
@@ -116,7 +118,7 @@ impl Shelf {
             return Err(Missing("the names of its graph".to_owned()));
         }
         let mut record = row.record.clone();
-        record.fields = Vec::new();
+        record.fields = Few::new();
         Ok(SavedCheckpoint::new(record, fields, writes))
     }
 

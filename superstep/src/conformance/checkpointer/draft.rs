@@ -1,14 +1,13 @@
 //! Records as the suite makes them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
 
 use crate::checkpoint::{
-    Blob, CheckpointRecord, FORMAT, FieldRecord, FieldValue, SavedCheckpoint, SavedField, Source, TaskRecord,
-    WriteRecord,
+    Blob, CheckpointRecord, FORMAT, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, SharedMap, Source,
+    TaskRecord, WriteRecord,
 };
 use crate::error::{ErrorKind, TaskError};
 use crate::id::{CheckpointId, TaskId};
@@ -40,11 +39,11 @@ impl Draft {
             source: Source::Loop,
             step: 0,
             created_at: id.created_at(),
-            metadata: Arc::default(),
-            parents: Arc::default(),
+            metadata: SharedMap::default(),
+            parents: SharedMap::default(),
             shape: Blob::from(b"shape".as_slice()).into(),
             control: Blob::from(b"control".as_slice()),
-            fields: Vec::new(),
+            fields: Few::new(),
             writes: Vec::new(),
         })
     }
@@ -85,13 +84,15 @@ impl Draft {
     }
 
     pub(super) fn metadata(mut self, key: &str, value: impl Into<Value>) -> Self {
-        Arc::make_mut(&mut self.0.metadata).insert(key.to_owned(), value.into());
+        let mut metadata = self.0.metadata.into_map();
+        metadata.insert(key.to_owned(), value.into());
+        self.0.metadata = metadata.into();
         self
     }
 
     /// Ran under this checkpoint of the root.
     pub(super) fn under(mut self, root: CheckpointId) -> Self {
-        self.0.parents = Arc::new(BTreeMap::from([(String::new(), root)]));
+        self.0.parents = BTreeMap::from([(String::new(), root)]).into();
         self
     }
 
@@ -143,7 +144,7 @@ pub(super) fn task(number: u128, path: &str) -> TaskRecord {
     TaskRecord {
         task: TaskId(number),
         path: path.into(),
-        writes: Vec::new(),
+        writes: Few::new(),
         error: None,
         handled: false,
         interrupts: None,

@@ -1,6 +1,6 @@
 //! Clauses on values: exactly what was given comes back, inherited from the base and from nowhere else.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ pub(super) async fn every_kind_of_metadata_is_given_back(stage: Stage) -> Checke
         draft = draft.metadata(&format!("key {number}"), value);
     }
     let parents = [("", stage.id()), ("outer:1", stage.id()), ("outer:1|größe:2", stage.id())];
-    draft.0.parents = Arc::new(parents.into_iter().map(|(name, id)| (name.to_owned(), id)).collect());
+    draft.0.parents = BTreeMap::from(parents.map(|(name, id)| (name.to_owned(), id))).into();
     author.put(&draft).await?;
     author.holds(&[draft.saved([])]).await
 }
