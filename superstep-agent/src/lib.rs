@@ -7,6 +7,8 @@
 #[path = "private.rs"]
 pub mod __private;
 mod agent;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod middleware;
 pub mod model;
 pub mod tool;
