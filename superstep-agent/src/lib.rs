@@ -23,3 +23,7 @@ pub use tool::{
     IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,
     tools_condition,
 };
+
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../docs/mcp.md")]
+struct McpGuide;

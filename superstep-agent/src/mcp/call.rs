@@ -67,8 +67,8 @@ pub(super) async fn run(
                     show(progress, &connection.name, &tool, cx).await;
                 }
             }
-            Ok(Next::Heard(Heard::Question(asked, reply))) => {
-                let question = asked.by(&connection.name, &tool, &cx.call().id);
+            Ok(Next::Heard(Heard::Question(asked, whose, reply))) => {
+                let question = asked.at(&connection.name, whose, cx.call(), &tool);
                 let answer = answers.ask(&question).map_err(ToolError::failed)?;
                 // The server may have lost interest.
                 let _ = reply.send(answer);

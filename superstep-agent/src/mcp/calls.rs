@@ -32,7 +32,18 @@ struct Entry {
 /// What a server sends in the middle of a call.
 pub(super) enum Heard {
     Progress(ProgressNotificationParam),
-    Question(Box<Asked>, oneshot::Sender<ElicitationAnswer>),
+    Question(Box<Asked>, Whose, oneshot::Sender<ElicitationAnswer>),
+}
+
+/// How surely a question belongs to the call that hears it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// The question says so.
+    Named,
+    /// There is no other call.
+    Only,
+    /// It may belong to another call of the same task.
+    OneOfTask,
 }
 
 /// What happens next in a call.
@@ -71,18 +82,18 @@ impl Calls {
     ///
     /// # Errors
     /// Why there is none, for the server.
-    pub(super) async fn asked(&self, origin: Option<&RequestId>) -> Result<mpsc::Sender<Heard>, &'static str> {
+    pub(super) async fn asked(&self, origin: Option<&RequestId>) -> Result<(mpsc::Sender<Heard>, Whose), &'static str> {
         let _nobody_sends = self.sending.write().await;
         let list = self.list();
         if let Some(entry) = origin.and_then(|id| list.get(id)) {
-            return Ok(entry.tell.clone());
+            return Ok((entry.tell.clone(), Whose::Named));
         }
         let mut entries = list.values();
         let first = entries.next().ok_or("questions are only answered while a tool is called")?;
         if entries.any(|entry| entry.task != first.task) {
             return Err("several runs call tools, and the question does not say whom it is for");
         }
-        Ok(first.tell.clone())
+        Ok((first.tell.clone(), if list.len() == 1 { Whose::Only } else { Whose::OneOfTask }))
     }
 
     fn list(&self) -> MutexGuard<'_, HashMap<RequestId, Entry>> {

@@ -19,7 +19,7 @@ pub(super) fn output(result: CallToolResult) -> ToolOutput {
 pub(super) fn message(said: PromptMessage) -> Message {
     let role = match said.role {
         rmcp::model::Role::Assistant => Role::Assistant,
-        _ => Role::User,
+        rmcp::model::Role::User => Role::User,
     };
     RichMessage::new(role, vec![block(said.content)]).into()
 }
@@ -31,10 +31,9 @@ pub(super) fn block(content: ContentBlock) -> Block {
         ContentBlock::Audio(audio) => Block::Audio(Media::base64(audio.mime_type, audio.data)),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Block::text(told(&link)),
-        unknown => Block::Opaque {
-            provider: "mcp".to_owned(),
-            value: serde_json::to_value(unknown).unwrap_or_default(),
-        },
+        unknown => {
+            Block::Opaque { provider: "mcp".to_owned(), value: serde_json::to_value(unknown).unwrap_or_default() }
+        }
     }
 }
 
@@ -52,10 +51,9 @@ pub(super) fn resource(contents: ResourceContents) -> Block {
                 _ => Block::File(media),
             }
         }
-        unknown => Block::Opaque {
-            provider: "mcp".to_owned(),
-            value: serde_json::to_value(unknown).unwrap_or_default(),
-        },
+        unknown => {
+            Block::Opaque { provider: "mcp".to_owned(), value: serde_json::to_value(unknown).unwrap_or_default() }
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 use rmcp::model::{ElicitRequestParams, ElicitResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use superstep::ToolCall;
+
+use super::calls::Whose;
 
 /// A question of an MCP server to the user, as the value of an [`Interrupt`](superstep::Interrupt).
 ///
@@ -33,8 +36,9 @@ pub struct Elicitation {
     pub key: String,
     /// The server.
     pub server: String,
-    /// The tool that was called.
-    pub tool: String,
+    /// The tool that was called; nothing if several were called at once, and the server does not say for which it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// What to ask the user.
     pub message: String,
     /// The JSON schema of the answer; nothing if the user is to open an address.
@@ -134,15 +138,17 @@ impl Asked {
         Some(Self { message, schema: Some(params["requestedSchema"].take()), url: None })
     }
 
-    /// As the question of a call; the same call asking the same has the same key.
-    pub(super) fn by(self, server: &str, tool: &str, call: &str) -> Elicitation {
+    /// As the question of a call. What makes its key must be the same whenever the call is made again: the call itself
+    /// only if the server always names it.
+    pub(super) fn at(self, server: &str, whose: Whose, call: &ToolCall, tool: &str) -> Elicitation {
         let schema = self.schema.as_ref().map(Value::to_string).unwrap_or_default();
-        let parts = [server, tool, call, &self.message, &schema, self.url.as_deref().unwrap_or_default()];
+        let named = if whose == Whose::Named { &call.id } else { "" };
+        let parts = [server, named, &self.message, &schema, self.url.as_deref().unwrap_or_default()];
         let hash = xxhash_rust::xxh3::xxh3_128(parts.join("\0").as_bytes());
         Elicitation {
             key: format!("{hash:032x}"),
             server: server.to_owned(),
-            tool: tool.to_owned(),
+            tool: (whose != Whose::OneOfTask).then(|| tool.to_owned()),
             message: self.message,
             schema: self.schema,
             url: self.url,

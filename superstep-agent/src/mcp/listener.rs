@@ -33,10 +33,10 @@ impl Listener {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             _ => None,
         };
-        let call = self.calls.asked(origin).await.map_err(|why| ErrorData::invalid_request(why, None))?;
+        let (call, whose) = self.calls.asked(origin).await.map_err(|why| ErrorData::invalid_request(why, None))?;
         let (reply, answer) = oneshot::channel();
         let is_over = |()| ErrorData::internal_error("the call pauses until the user has answered", None);
-        call.send(Heard::Question(Box::new(asked), reply)).await.map_err(|_| is_over(()))?;
+        call.send(Heard::Question(Box::new(asked), whose, reply)).await.map_err(|_| is_over(()))?;
         answer.await.map(Into::into).map_err(|_| is_over(()))
     }
 }

@@ -69,7 +69,7 @@ async fn current(servers: &McpServers) -> Result<(u64, Vec<Arc<dyn Tool>>), McpE
 
 #[async_trait]
 impl<S: Conversation> Middleware<S> for McpTools {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "mcp"
     }
 

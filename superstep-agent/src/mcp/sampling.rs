@@ -33,7 +33,7 @@ fn request(params: CreateMessageRequestParams) -> Result<ChatRequest, ErrorData>
 fn message(said: SamplingMessage) -> Result<Message, ErrorData> {
     let role = match said.role {
         rmcp::model::Role::Assistant => Role::Assistant,
-        _ => Role::User,
+        rmcp::model::Role::User => Role::User,
     };
     let blocks = said.content.into_vec().into_iter().map(block).collect::<Result<_, _>>()?;
     Ok(RichMessage::new(role, blocks).into())

@@ -43,7 +43,7 @@ pub fn serve_tool<S: Conversation>(
 
 /// An MCP server whose tools are graphs.
 ///
-/// Each call is a run of its own, on a new thread. If the client cancels the call, the run is dropped.
+/// A tool takes the place of one of the same name. Each call is a run of its own, on a new thread. If the client cancels the call, the run is dropped.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -175,6 +175,7 @@ impl ToolServer {
                 }
             })
         };
+        self.tools.retain(|served| served.tool.name != spec.name);
         self.tools.push(Served { tool: described(spec), run: Arc::new(run) });
         self
     }

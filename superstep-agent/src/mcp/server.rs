@@ -51,7 +51,7 @@ pub(super) enum Reach {
 
 #[derive(Clone)]
 pub(super) struct Program {
-    pub(super) program: OsString,
+    pub(super) path: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) folder: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl McpServer {
     /// reaches it unasked; see [`env`](Self::env). What it writes to its standard error is logged.
     pub fn stdio<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Self {
         let args = args.into_iter().map(Into::into).collect();
-        Self::new(Reach::Stdio(Program { program: program.into(), args, env: BTreeMap::new(), folder: None }))
+        Self::new(Reach::Stdio(Program { path: program.into(), args, env: BTreeMap::new(), folder: None }))
     }
 
     /// A server at an address, over streamable HTTP.
@@ -193,7 +193,7 @@ impl fmt::Debug for McpServer {
         let mut shown = f.debug_struct("McpServer");
         match &self.reach {
             Reach::Stdio(program) => {
-                shown.field("program", &program.program).field("args", &program.args);
+                shown.field("program", &program.path).field("args", &program.args);
                 shown.field("env", &program.env.keys().collect::<Vec<_>>()).field("folder", &program.folder)
             }
             Reach::Http(address) => {

@@ -11,7 +11,8 @@ use superstep::{Block, JsonMap, Message};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connection::{Connection, Shared};
+use super::answers::KnownAnswers;
+use super::connection::{Connection, Live, Shared};
 use super::content;
 use super::error::{Kind, McpError};
 use super::live::McpTools;
@@ -21,8 +22,8 @@ use crate::tool::Tool;
 
 /// MCP servers by name. Clones share their connections.
 ///
-/// Servers are connected to when they are first needed, and again if they died since. When the last clone is dropped,
-/// programs that were started are ended.
+/// Servers are connected to when they are first needed, and again if they died since. When the last clone and the last
+/// of their tools are dropped, programs that were started are ended.
 ///
 /// ```no_run
 /// use superstep_agent::mcp::{McpServer, McpServers};
@@ -117,7 +118,7 @@ impl Default for McpServers {
 impl McpServers {
     /// No servers.
     pub fn new() -> Self {
-        let shared = Shared { changes: watch::Sender::new(0), answers: Default::default() };
+        let shared = Shared { changes: watch::Sender::new(0), answers: KnownAnswers::default() };
         Self { connections: Vec::new(), shared: Arc::new(shared), names: ToolNames::default() }
     }
 
@@ -178,7 +179,7 @@ impl McpServers {
     /// What a resource holds: text, pictures, files.
     pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Block>, McpError> {
         let params = ReadResourceRequestParams::new(uri);
-        let read = |live: Arc<super::connection::Live>| async move { live.peer().read_resource(params).await };
+        let read = |live: Arc<Live>| async move { live.peer().read_resource(params).await };
         Ok(self.get(server)?.ask(read).await?.contents.into_iter().map(content::resource).collect())
     }
 
@@ -192,7 +193,7 @@ impl McpServers {
     pub async fn get_prompt(&self, server: &str, name: &str, arguments: JsonMap) -> Result<Vec<Message>, McpError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = (!arguments.is_empty()).then_some(arguments);
-        let get = |live: Arc<super::connection::Live>| async move {
+        let get = |live: Arc<Live>| async move {
             match live.peer().get_prompt_once(params).await? {
                 GetPromptResponse::Complete(prompt) => Ok(prompt),
                 _ => Err(ServiceError::UnexpectedResponse),
@@ -275,14 +276,14 @@ async fn tools_of(connection: Arc<Connection>) -> Result<Vec<model::Tool>, McpEr
 }
 
 async fn resources_of(connection: Arc<Connection>) -> Result<Vec<model::Resource>, McpError> {
-    let list = |live: Arc<super::connection::Live>| async move {
+    let list = |live: Arc<Live>| async move {
         if live.has(|can| can.resources.is_some()) { live.peer().list_all_resources().await } else { Ok(Vec::new()) }
     };
     connection.ask(list).await
 }
 
 async fn prompts_of(connection: Arc<Connection>) -> Result<Vec<model::Prompt>, McpError> {
-    let list = |live: Arc<super::connection::Live>| async move {
+    let list = |live: Arc<Live>| async move {
         if live.has(|can| can.prompts.is_some()) { live.peer().list_all_prompts().await } else { Ok(Vec::new()) }
     };
     connection.ask(list).await

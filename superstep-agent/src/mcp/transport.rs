@@ -89,7 +89,7 @@ fn opened(service: Result<Service, ClientInitializeError>, process: Option<u32>)
 }
 
 fn start(program: &Program) -> std::io::Result<(TokioChildProcess, Option<ChildStderr>)> {
-    let mut command = Command::new(&program.program);
+    let mut command = Command::new(&program.path);
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.args(&program.args).env_clear().envs(passed_on).envs(&program.env).kill_on_drop(true);
     if let Some(folder) = &program.folder {
@@ -99,7 +99,7 @@ fn start(program: &Program) -> std::io::Result<(TokioChildProcess, Option<ChildS
 }
 
 fn cannot_start(program: &Program, error: &std::io::Error) -> NotOpened {
-    hopeless(format!("cannot start `{}`: {error}", program.program.display()))
+    hopeless(format!("cannot start `{}`: {error}", program.path.display()))
 }
 
 async fn log_lines(server: Arc<str>, stderr: ChildStderr) {

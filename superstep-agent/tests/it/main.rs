@@ -3,6 +3,8 @@
 #![allow(missing_docs)]
 
 mod examples;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod react;
 mod side_by_side;
 mod tool_node;
