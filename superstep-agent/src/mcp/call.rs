@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolRequestParams, CallToolResult, ProgressNotificationParam, ServerResult};
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Heard, Next};
+use super::calls::{Call, Heard, Next};
 use super::connection::Connection;
 use super::error::{Kind, McpError};
 use crate::tool::{ToolContext, ToolError};
@@ -50,7 +50,7 @@ pub(super) async fn run(
     let live = connection.live().await.map_err(McpError::into_tool_error)?;
     let answers = connection.shared.answers.of(cx.context());
     let task = cx.context().idempotency_key().into();
-    let mut call = match live.calls.start(live.peer(), params, task).await {
+    let mut call = match Call::start(live.clone(), params, task).await {
         Ok(call) => call,
         Err(error) => return Err(connection.fault(&live, error).await.into_tool_error()),
     };

@@ -8,9 +8,10 @@ use rmcp::model::{
     ProgressToken, Request, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle};
-use rmcp::{Peer, RoleClient, ServiceError};
+use rmcp::{RoleClient, ServiceError};
 use tokio::sync::{RwLock, mpsc, oneshot};
 
+use super::connection::Live;
 use super::elicitation::{Asked, ElicitationAnswer};
 
 /// How much of what a server sends may wait for a call that is busy.
@@ -53,21 +54,6 @@ pub(super) enum Next {
 }
 
 impl Calls {
-    /// Sends a call of a task.
-    pub(super) async fn start(
-        self: &Arc<Self>,
-        peer: &Peer<RoleClient>,
-        params: CallToolRequestParams,
-        task: Arc<str>,
-    ) -> Result<Call, ServiceError> {
-        let _sending = self.sending.read().await;
-        let request = ClientRequest::CallToolRequest(Request::new(params));
-        let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-        let (tell, heard) = mpsc::channel(WAITING);
-        self.list().insert(handle.id.clone(), Entry { token: handle.progress_token.clone(), task, tell });
-        Ok(Call { calls: self.clone(), handle, heard, is_open: true })
-    }
-
     /// Tells a call of its progress. If it has too much to do already, it need not hear of it.
     pub(super) async fn progress(&self, progress: ProgressNotificationParam) {
         let _nobody_sends = self.sending.write().await;
@@ -103,13 +89,31 @@ impl Calls {
 
 /// A call on its way. If it is dropped, the server is told to stop.
 pub(super) struct Call {
-    calls: Arc<Calls>,
+    live: Arc<Live>,
     handle: RequestHandle<RoleClient>,
     heard: mpsc::Receiver<Heard>,
     is_open: bool,
 }
 
 impl Call {
+    /// Sends a call of a task.
+    pub(super) async fn start(
+        live: Arc<Live>,
+        params: CallToolRequestParams,
+        task: Arc<str>,
+    ) -> Result<Self, ServiceError> {
+        let request = ClientRequest::CallToolRequest(Request::new(params));
+        let (tell, heard) = mpsc::channel(WAITING);
+        let handle = {
+            let _sending = live.calls.sending.read().await;
+            let handle = live.peer().send_request_with_option(request, PeerRequestOptions::no_options()).await?;
+            let entry = Entry { token: handle.progress_token.clone(), task, tell };
+            live.calls.list().insert(handle.id.clone(), entry);
+            handle
+        };
+        Ok(Self { live, handle, heard, is_open: true })
+    }
+
     /// What happens next. What was sent before the answer comes before it.
     pub(super) async fn next(&mut self) -> Next {
         tokio::select! {
@@ -125,14 +129,17 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.calls.list().remove(&self.handle.id);
+        self.live.calls.list().remove(&self.handle.id);
         let runtime = tokio::runtime::Handle::try_current();
         if let (true, Ok(runtime)) = (self.is_open, runtime) {
             let reason = "the result is not needed any more".to_owned();
             let params = CancelledNotificationParam::new(Some(self.handle.id.clone()), Some(reason));
-            let peer = self.handle.peer.clone();
-            // A server that is gone needs not be told.
-            runtime.spawn(async move { drop(peer.send_notification(CancelledNotification::new(params).into()).await) });
+            // The connection may have been used by this call only: it must stand until the server is told.
+            let live = self.live.clone();
+            runtime.spawn(async move {
+                // A server that is gone needs not be told.
+                drop(live.peer().send_notification(CancelledNotification::new(params).into()).await);
+            });
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageRequestParams,
-    ElicitRequestParams, GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptArgument,
-    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
-    Role, SamplingMessage, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, ContentBlock,
+    CreateMessageRequestParams, ElicitRequestParams, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, Prompt,
+    PromptArgument, PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, Role, SamplingMessage, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use superstep::CancellationToken;
@@ -29,7 +29,7 @@ pub(super) struct Seen {
     pub(super) calls: AtomicUsize,
     /// A call that waits has begun.
     pub(super) waits: Notify,
-    /// A call that waited was cancelled.
+    /// The client has cancelled a call.
     pub(super) cancelled: Notify,
     has_more: AtomicUsize,
     end: Mutex<CancellationToken>,
@@ -166,7 +166,6 @@ impl ServerHandler for Desk {
             "wait" => {
                 self.waits.notify_one();
                 cx.ct.cancelled().await;
-                self.cancelled.notify_one();
                 Err(failed("cancelled"))
             }
             "crawl" => steps(Duration::from_secs(3), &cx).await.and_then(|()| said("done")),
@@ -181,6 +180,11 @@ impl ServerHandler for Desk {
             }
             other => Err(ErrorData::invalid_params(format!("unknown tool {other}"), None)),
         }
+    }
+
+    async fn on_cancelled(&self, params: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        assert_eq!(params.reason.as_deref(), Some("the result is not needed any more"));
+        self.cancelled.notify_one();
     }
 
     async fn list_resources(

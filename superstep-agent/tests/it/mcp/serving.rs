@@ -1,6 +1,7 @@
 //! Graphs as tools of an MCP server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,7 +59,7 @@ async fn only_the_hosts_that_were_named_are_served_over_http() {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let serving = tokio::spawn(poet().hosts(["graphs.example.org"]).serve_http(listener));
     let as_host = |host: &str| {
-        let server = McpServer::http(url.clone()).header("host", host).tries(1, std::time::Duration::ZERO);
+        let server = McpServer::http(url.clone()).header("host", host).tries(1, Duration::ZERO);
         McpServers::new().add("graphs", server)
     };
     assert!(as_host("evil.example.org").tools().await.is_err());
@@ -113,7 +114,8 @@ async fn a_graph_that_fails_or_asks_is_an_error_for_the_model() {
     assert_eq!(asked.text(), r#"it asks something that nobody can answer here: "shall I?""#);
 }
 
-#[tokio::test]
+/// The server would end the run five seconds after the connection, too: it must be faster than that.
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_call_drops_the_run() {
     struct OnDrop(Arc<Notify>);
     impl Drop for OnDrop {
@@ -138,5 +140,5 @@ async fn a_cancelled_call_drops_the_run() {
         );
     began.notified().await;
     run.abort();
-    dropped.notified().await;
+    tokio::time::timeout(Duration::from_secs(1), dropped.notified()).await.unwrap();
 }
