@@ -14,7 +14,27 @@ use crate::tool::{Tool, ToolError, ToolOutput};
 
 /// The tools of MCP servers as middleware: the model is told of those that the servers have at the time.
 ///
-/// See [`McpServers::live_tools`].
+/// See [`McpServers::live_tools`]. An agent has a node for tools only if there is a tool when it is built.
+///
+/// ```
+/// use superstep_agent::mcp::{serve_tool, McpServer, McpServers, McpTools};
+/// use superstep_agent::{create_react_agent, ScriptedModel};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let poet = create_react_agent(ScriptedModel::new(["Roses are red."]), ()).compile()?;
+/// # let server = serve_tool(poet, "poet", "Writes a poem.");
+/// # let server = McpServer::pipe(move || {
+/// #     let (ours, theirs) = tokio::io::duplex(4096);
+/// #     tokio::spawn(server.clone().serve(theirs));
+/// #     async { Ok(ours) }
+/// # });
+/// let tools: McpTools = McpServers::new().add("poet", server).live_tools().await?;
+/// let agent = create_react_agent(ScriptedModel::new(["hello"]), ()).middleware(tools).compile()?;
+/// assert_eq!(agent.invoke("hi").await?.state.messages.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct McpTools {
     servers: McpServers,
     now: Mutex<Now>,

@@ -4,6 +4,7 @@ mod handler;
 mod http;
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -187,27 +188,27 @@ impl ToolServer {
     }
 
     /// Serves one client over standard input and output, until it goes away. Nothing else may be printed meanwhile.
-    pub async fn serve_stdio(self) -> Result<(), BoxError> {
+    pub async fn serve_stdio(self) -> io::Result<()> {
         self.serve_client(rmcp::transport::stdio()).await
     }
 
     /// Serves one client over any connection, until it goes away.
-    pub async fn serve(self, pipe: impl AsyncRead + AsyncWrite + Send + 'static) -> Result<(), BoxError> {
+    pub async fn serve(self, pipe: impl AsyncRead + AsyncWrite + Send + 'static) -> io::Result<()> {
         self.serve_client(tokio::io::split(pipe)).await
     }
 
     /// Serves clients over streamable HTTP, at every path. It ends with an error of the listener only; drop the future
     /// to end it and all its runs.
-    pub async fn serve_http(self, listener: TcpListener) -> Result<(), BoxError> {
+    pub async fn serve_http(self, listener: TcpListener) -> io::Result<()> {
         http::serve(self, listener).await
     }
 
-    async fn serve_client<R, W>(self, pipe: (R, W)) -> Result<(), BoxError>
+    async fn serve_client<R, W>(self, pipe: (R, W)) -> io::Result<()>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let service = ServiceExt::<RoleServer>::serve(Handler::new(self), pipe).await?;
+        let service = ServiceExt::<RoleServer>::serve(Handler::new(self), pipe).await.map_err(io::Error::other)?;
         service.waiting().await?;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Streamable HTTP for a [`ToolServer`].
 
+use std::io;
 use std::sync::Arc;
 
 use hyper::server::conn::http1;
@@ -7,14 +8,14 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use superstep::{BoxError, CancellationToken};
+use superstep::CancellationToken;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::ToolServer;
 use super::handler::Handler;
 
-pub(super) async fn serve(server: ToolServer, listener: TcpListener) -> Result<(), BoxError> {
+pub(super) async fn serve(server: ToolServer, listener: TcpListener) -> io::Result<()> {
     let end = CancellationToken::new();
     let _ends_sessions = end.clone().drop_guard();
     let mut config = StreamableHttpServerConfig::default();
