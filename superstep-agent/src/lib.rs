@@ -8,12 +8,15 @@
 //! | `openai` | `OpenAi`, for OpenAI's chat completions and servers that speak them, and `OpenAiResponses` |
 //! | `anthropic` | `Anthropic` |
 //! | `gemini` | `Gemini` |
+//! | `mcp` | tools, resources and prompts of MCP servers; graphs served as MCP tools |
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 mod agent;
 mod chat;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod message;
 pub mod middleware;
 pub mod model;
@@ -50,3 +53,7 @@ struct ModelsGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/agents.md")]
 struct AgentsGuide;
+
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../docs/mcp.md")]
+struct McpGuide;

@@ -8,6 +8,7 @@ mod conformance;
 mod crash;
 mod difference;
 mod disk;
+mod mcp;
 mod postgres;
 mod react;
 mod side;
@@ -30,6 +31,7 @@ commands:
                            conformance scenarios; --fsync makes the server write to the disk
   postgres [--fsync] -- COMMAND...
                            a command with a private PostgreSQL in $SUPERSTEP_TEST_POSTGRES
+  mcp -- COMMAND...        a command with real MCP servers in $SUPERSTEP_TEST_MCP_...
   conformance [OPTIONS] [DIR...]
                            compare the traces of every DIR/NAME.json with DIR/NAME.trace.json
                            (default: conformance/scenarios and conformance/random)
@@ -66,6 +68,7 @@ fn run(command: &str, arguments: &[String]) -> Result<()> {
     match command {
         "test" => test::run(postgres::Sync::parse(arguments)?),
         "postgres" => postgres::run(arguments),
+        "mcp" => mcp::run(arguments),
         "conformance" => conformance::run(&conformance::Options::parse(arguments)?),
         "crash" => crash::run(arguments),
         "react" => react::run(arguments),

@@ -61,6 +61,13 @@ impl ToolOutput {
         self
     }
 
+    /// The same, telling of an error or not.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_error(mut self, is_error: bool) -> Self {
+        self.is_error = is_error;
+        self
+    }
+
     /// The words in it.
     pub fn as_text(&self) -> String {
         self.blocks.iter().filter_map(Block::as_text).collect()

@@ -3,6 +3,10 @@
 #[allow(dead_code)]
 #[path = "../../examples/chat_memory.rs"]
 mod chat_memory;
+#[cfg(feature = "mcp")]
+#[allow(dead_code)]
+#[path = "../../examples/mcp.rs"]
+mod mcp;
 #[allow(dead_code)]
 #[path = "../../examples/rag.rs"]
 mod rag;
@@ -61,4 +65,18 @@ async fn words_and_progress_are_seen_as_they_come() {
 async fn answers_are_values() {
     let (alone, order) = structured_output::run().await.unwrap();
     assert_eq!((alone.pieces, order.pieces), (2, 3));
+}
+
+#[cfg(feature = "mcp")]
+#[tokio::test]
+async fn an_agent_calls_the_tool_of_an_mcp_server() {
+    let said = mcp::run(&[]).await.unwrap();
+    let expected = [
+        "tool haiku",
+        "A haiku about tea, please.",
+        "",
+        "Leaves in the hot rain, / a cup of morning.",
+        "Here you are.",
+    ];
+    assert_eq!(said, expected);
 }

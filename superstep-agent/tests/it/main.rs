@@ -3,6 +3,8 @@
 #![allow(missing_docs)]
 
 mod examples;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod message;
 mod middleware;
 #[cfg(all(feature = "openai", feature = "anthropic", feature = "gemini"))]

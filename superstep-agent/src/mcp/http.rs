@@ -1,0 +1,96 @@
+//! The HTTP client: TLS with the one crypto provider that superstep uses elsewhere, and redirects that carry no secret
+//! to another place.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect::{Attempt, Policy};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use superstep::BoxError;
+
+use super::server::Address;
+
+const MOST_REDIRECTS: usize = 10;
+
+/// A transport to an address. Nothing is sent yet.
+pub(super) fn transport(
+    address: &Address,
+    tries: u32,
+    pause: Duration,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, BoxError> {
+    let url = Url::parse(&address.url).map_err(|e| format!("`{}` is no address: {e}", shown(&address.url)))?;
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls(url.scheme() == "https"))
+        .redirect(Policy::custom(follow))
+        .build()?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str());
+    let mut retry = ExponentialBackoff::default();
+    (retry.max_times, retry.base_duration) = (Some(tries as usize), pause);
+    config.retry_config = Arc::new(retry);
+    config.custom_headers = headers(address)?;
+    if let Some(token) = &address.token {
+        config = config.auth_header(token.as_str());
+    }
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// An address as it may be shown: without what is secret in it.
+pub(super) fn shown(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else { return "…".to_owned() };
+    url.set_query(None);
+    url.set_fragment(None);
+    // Addresses that cannot have them have nothing to hide.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.to_string()
+}
+
+fn headers(address: &Address) -> Result<HashMap<HeaderName, HeaderValue>, BoxError> {
+    let read = |(name, value): &(String, String)| {
+        let wrong = || BoxError::from(format!("header `{name}` cannot be sent"));
+        let name = HeaderName::try_from(name).map_err(|_| wrong())?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    address.headers.iter().map(read).collect()
+}
+
+/// Follows only where the request stays what it is, and with its headers at the same server.
+fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
+    let stays = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+    if keeps_body && stays && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
+}
+
+/// The settings of TLS; the system's certificates are read once, and only if they are needed.
+fn tls(is_needed: bool) -> ClientConfig {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    if is_needed { CONFIG.get_or_init(|| trusting(system_roots())).clone() } else { trusting(RootCertStore::empty()) }
+}
+
+fn system_roots() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    if usable == 0 {
+        tracing::warn!(errors = ?found.errors, "the system has no root certificates: no https connection is trusted");
+    }
+    roots
+}
+
+fn trusting(roots: RootCertStore) -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring can do the default versions of TLS")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}
