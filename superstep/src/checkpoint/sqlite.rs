@@ -142,7 +142,7 @@ impl SqliteSaver {
 
     async fn read<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+        job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
         let with = self.settings();
         self.database.read(move |connection| job(&with.on(connection))).await
@@ -151,7 +151,7 @@ impl SqliteSaver {
     /// Runs housekeeping in a transaction of its own.
     async fn change<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+        job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
         let with = self.settings();
         self.database.write(Synced::Yes, move |connection| job(&with.on(connection))).await
@@ -167,13 +167,13 @@ struct Settings {
 }
 
 impl Settings {
-    fn on<'a>(&'a self, connection: &'a Connection) -> Reading<'a> {
-        Reading { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
+    fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
+        Work { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
     }
 }
 
 /// What a job works with.
-struct Reading<'a> {
+struct Work<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
@@ -181,7 +181,7 @@ struct Reading<'a> {
     rows_read: &'a AtomicU64,
 }
 
-impl Reading<'_> {
+impl Work<'_> {
     fn desk<'b>(&'b self, thread: &'b str, namespace: &'b str) -> Desk<'b> {
         Desk { seal: self.seal, thread, namespace }
     }
@@ -247,7 +247,7 @@ impl Checkpointer for SqliteSaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        self.read(move |reading| Ok(reading.get(&thread, &namespace, checkpoint)?.1)).await
+        self.read(move |work| Ok(work.get(&thread, &namespace, checkpoint)?.1)).await
     }
 
     async fn list(
@@ -257,24 +257,24 @@ impl Checkpointer for SqliteSaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace, query) = (thread.to_owned(), namespace.to_owned(), query.clone());
-        self.read(move |reading| reading.list(&thread, &namespace, query)).await
+        self.read(move |work| work.list(&thread, &namespace, query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
         let thread = thread.to_owned();
-        self.read(move |reading| reading.namespaces(&thread)).await
+        self.read(move |work| work.namespaces(&thread)).await
     }
 
     async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
         let after = after.map(ToOwned::to_owned);
-        self.read(move |reading| reading.threads(after.as_deref(), limit)).await
+        self.read(move |work| work.threads(after.as_deref(), limit)).await
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         let thread = thread.to_owned();
-        let spaces = self.change(move |reading| reading.forget(&thread)).await?;
+        let spaces = self.change(move |work| work.forget(&thread)).await?;
         for space in spaces {
-            while self.change(move |reading| reading.clear_some(space)).await? {}
+            while self.change(move |work| work.clear_some(space)).await? {}
         }
         Ok(())
     }
@@ -282,14 +282,14 @@ impl Checkpointer for SqliteSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.change(move |reading| reading.copy(&from, &to)).await
+        self.change(move |work| work.copy(&from, &to)).await
     }
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         let mut pruned = 0;
         loop {
             let (thread, prune) = (thread.to_owned(), *prune);
-            match self.change(move |reading| reading.prune_some(&thread, &prune)).await? {
+            match self.change(move |work| work.prune_some(&thread, &prune)).await? {
                 0 => return Ok(pruned),
                 some => pruned += some,
             }
@@ -298,15 +298,15 @@ impl Checkpointer for SqliteSaver {
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let run = run.to_owned();
-        self.change(move |reading| reading.delete_run(&run)).await
+        self.change(move |work| work.delete_run(&run)).await
     }
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
-        let expired = self.read(|reading| reading.expired()).await?;
+        let expired = self.read(|work| work.expired()).await?;
         for thread in &expired {
             self.delete_thread(thread).await?;
         }
-        let orphans = self.change(|reading| reading.remove_orphans()).await?;
+        let orphans = self.change(|work| work.remove_orphans()).await?;
         Ok(Swept { expired: expired.len(), orphans })
     }
 }

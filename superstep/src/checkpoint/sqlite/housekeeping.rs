@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Reading;
+use super::Work;
 use super::read::stored;
 use crate::checkpoint::rows::{Desk, PendingRow, RawPending, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
@@ -32,7 +32,7 @@ pub(super) struct Made {
     pub(super) has_outline: bool,
 }
 
-impl Reading<'_> {
+impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
     pub(super) fn forget(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
         let remove = || {

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use rusqlite::params;
 
-use super::Reading;
+use super::Work;
 use super::housekeeping::{Made, Space};
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
-impl Reading<'_> {
+impl Work<'_> {
     /// Removes rows; what stays keeps all its values.
     pub(super) fn remove(
         &self,

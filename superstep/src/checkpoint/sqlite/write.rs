@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Reading;
+use super::Work;
 use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -17,7 +17,7 @@ struct Leased {
     head: Option<CheckpointId>,
 }
 
-impl Reading<'_> {
+impl Work<'_> {
     pub(super) fn claim(
         &self,
         thread: &str,
