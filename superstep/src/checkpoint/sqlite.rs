@@ -156,6 +156,14 @@ impl SqliteSaver {
         let with = self.settings();
         self.database.write(Synced::Yes, move |connection| job(&with.on(connection))).await
     }
+
+    /// Removes what namespaces hold that nobody has any more, beside others who write.
+    async fn clear(&self, spaces: Vec<i64>) -> Result<(), CheckpointError> {
+        for space in spaces {
+            while self.change(move |work| work.clear_some(space)).await? {}
+        }
+        Ok(())
+    }
 }
 
 /// What a job takes along.
@@ -273,10 +281,7 @@ impl Checkpointer for SqliteSaver {
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         let thread = thread.to_owned();
         let spaces = self.change(move |work| work.forget(&thread)).await?;
-        for space in spaces {
-            while self.change(move |work| work.clear_some(space)).await? {}
-        }
-        Ok(())
+        self.clear(spaces).await
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
@@ -302,11 +307,15 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
-        let expired = self.read(|work| work.expired()).await?;
-        for thread in &expired {
-            self.delete_thread(thread).await?;
+        let mut expired = 0;
+        for thread in self.read(|work| work.expired()).await? {
+            // One that was used meanwhile stays.
+            if let Some(spaces) = self.change(move |work| work.forget_expired(&thread)).await? {
+                expired += 1;
+                self.clear(spaces).await?;
+            }
         }
         let orphans = self.change(|work| work.remove_orphans()).await?;
-        Ok(Swept { expired: expired.len(), orphans })
+        Ok(Swept { expired, orphans })
     }
 }

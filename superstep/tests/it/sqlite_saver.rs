@@ -1,5 +1,7 @@
 //! Checkpoints in SQLite.
 
+use std::time::Duration;
+
 use superstep::{
     AgentState, AgentStateUpdate, Checkpointer, CompiledStateGraph, END, ListQuery, Message, START, SqliteSaver, State,
     StateGraph,
@@ -57,6 +59,33 @@ async fn it_passes_the_suite() {
     superstep::conformance::checkpointer::run(|| async { SqliteSaver::memory().unwrap() }).await.assert();
     let ttl = |ttl| async move { SqliteSaver::memory().unwrap().ttl(ttl) };
     superstep::conformance::checkpointer::expiry(ttl).await.assert();
+}
+
+/// A sweep looked which threads had expired, then deleted them all: one that was used in between was lost. Here one is
+/// used as soon as another is forgotten.
+#[tokio::test]
+async fn a_sweep_leaves_a_thread_that_is_used_meanwhile() {
+    let folder = folder("sweep");
+    let file = folder.join("sweep.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let app = chat(saver.clone());
+    for thread in ["first", "second", "third"] {
+        app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread(thread).await.unwrap();
+    }
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other
+        .execute_batch(
+            "CREATE TRIGGER meanwhile AFTER DELETE ON superstep_threads WHEN old.name = 'first' BEGIN
+                UPDATE superstep_spaces SET used_at = used_at + 1000000000000000
+                WHERE thread = (SELECT key FROM superstep_threads WHERE name = 'second');
+            END",
+        )
+        .unwrap();
+    let swept = saver.clone().ttl(Duration::ZERO).sweep().await.unwrap();
+    assert_eq!((swept.expired, swept.orphans), (2, 0));
+    assert_eq!(saver.threads(None, 9).await.unwrap(), ["second"]);
+    assert_eq!(app.thread("second").state().await.unwrap().state.messages.len(), 2);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// What can be read of a thread: as text, or why not.

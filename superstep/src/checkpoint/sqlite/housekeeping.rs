@@ -35,12 +35,24 @@ pub(super) struct Made {
 impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
     pub(super) fn forget(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
+        Ok(self.forget_by(sql::REMOVE_THREAD, [thread])?.unwrap_or_default())
+    }
+
+    /// Forgets a thread whose time has come, whatever it looked like before; none if it has not.
+    pub(super) fn forget_expired(&self, thread: &str) -> Result<Option<Vec<i64>>, CheckpointError> {
+        let Some(cutoff) = self.cutoff else { return Ok(None) };
+        self.forget_by(sql::REMOVE_EXPIRED, params![thread, cutoff])
+    }
+
+    fn forget_by(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<Vec<i64>>, CheckpointError> {
         let remove = || {
-            let mut statement = self.connection.prepare_cached(sql::REMOVE_THREAD)?;
-            let Some(key) = statement.query_row([thread], |row| row.get::<_, i64>(0)).optional()? else {
-                return Ok(Vec::new());
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let Some(key) = statement.query_row(params, |row| row.get::<_, i64>(0)).optional()? else {
+                return Ok(None);
             };
-            self.connection.prepare_cached(sql::REMOVE_SPACES)?.query_map([key], |row| row.get(0))?.collect()
+            let mut statement = self.connection.prepare_cached(sql::REMOVE_SPACES)?;
+            let spaces: rusqlite::Result<Vec<i64>> = statement.query_map([key], |row| row.get(0))?.collect();
+            spaces.map(Some)
         };
         self.done(remove())
     }

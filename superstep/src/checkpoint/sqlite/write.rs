@@ -24,7 +24,9 @@ impl Work<'_> {
         namespace: &str,
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError> {
-        self.forget_expired(thread)?;
+        for space in self.forget_expired(thread)?.unwrap_or_default() {
+            while self.clear_some(space)? {}
+        }
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![thread, epoch]))?;
         let (head, found) = self.get(thread, namespace, checkpoint)?;
@@ -34,18 +36,6 @@ impl Work<'_> {
     pub(super) fn next_epoch(&self) -> Result<i64, CheckpointError> {
         let next = || self.connection.prepare_cached(sql::NEXT_EPOCH)?.query_row([], |row| row.get(0));
         self.done(next())
-    }
-
-    fn forget_expired(&self, thread: &str) -> Result<(), CheckpointError> {
-        let Some(cutoff) = self.cutoff else { return Ok(()) };
-        let used = || self.connection.prepare_cached(sql::USED_AT)?.query_row([thread], |row| row.get(0));
-        let used_at: Option<i64> = self.done(used())?;
-        if used_at.is_some_and(|used_at| used_at <= cutoff) {
-            for space in self.forget(thread)? {
-                while self.clear_some(space)? {}
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {

@@ -58,9 +58,6 @@ pub(crate) const CLAIM: &str = "
     INSERT INTO superstep_threads (name, epoch) VALUES (?1, ?2)
     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch
 ";
-pub(crate) const USED_AT: &str = "
-    SELECT max(s.used_at) FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key WHERE t.name = ?1
-";
 
 // Writing.
 
@@ -232,6 +229,12 @@ pub(crate) const SPACES: &str = "
     WHERE t.name = ?1 ORDER BY s.name
 ";
 pub(crate) const REMOVE_THREAD: &str = "DELETE FROM superstep_threads WHERE name = ?1 RETURNING key";
+/// The same if it was used last at `?2` or before.
+pub(crate) const REMOVE_EXPIRED: &str = "
+    DELETE FROM superstep_threads AS t
+    WHERE t.name = ?1 AND (SELECT max(s.used_at) FROM superstep_spaces s WHERE s.thread = t.key) <= ?2
+    RETURNING key
+";
 pub(crate) const REMOVE_SPACES: &str = "DELETE FROM superstep_spaces WHERE thread = ?1 RETURNING key";
 pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = ?1";
 pub(crate) const SOME_CHECKPOINTS: &str = "
@@ -261,7 +264,7 @@ pub(crate) const ALL_ROWS: &str =
     concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 ORDER BY c.id");
 pub(crate) const EXPIRED: &str = "
     SELECT t.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-    GROUP BY t.key HAVING max(s.used_at) <= ?1
+    GROUP BY t.key HAVING max(s.used_at) <= ?1 ORDER BY t.key
 ";
 pub(crate) const ORPHANED_SPACES: &str =
     "DELETE FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads)";
