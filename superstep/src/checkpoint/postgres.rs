@@ -53,7 +53,7 @@ pub struct PostgresSaver {
     seal: Seal,
     /// In microseconds.
     ttl: Option<i64>,
-    /// The shapes that are known to be in the database.
+    /// The shapes that were added with this seal, and need not be added again.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
     pitch: Pitch,
@@ -91,7 +91,8 @@ impl PostgresSaver {
     /// How values are sealed: compressed or encrypted.
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
-        Self { seal, ..self }
+        // Shapes that were added before are sealed otherwise.
+        Self { seal, shapes: Arc::default(), ..self }
     }
 
     /// Forgets threads that were not written to for so long, by the clock of the database. They are gone at once;

@@ -56,7 +56,7 @@ pub struct SqliteSaver {
     database: SqliteDatabase,
     seal: Seal,
     ttl: Option<Duration>,
-    /// The shapes that are known to be in the database.
+    /// The shapes that were added with this seal, and need not be added again.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
     pitch: Pitch,
@@ -96,7 +96,8 @@ impl SqliteSaver {
     /// How values are sealed: compressed or encrypted.
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
-        Self { seal, ..self }
+        // Shapes that were added before are sealed otherwise.
+        Self { seal, shapes: Arc::default(), ..self }
     }
 
     /// Forgets threads that were not written to for so long. They are gone at once; [`sweep`](Checkpointer::sweep)
