@@ -1,6 +1,10 @@
 //! Sealed databases through their life: encryption is turned on, keys are changed, old ones are taken away.
 
-use superstep::{AgentState, Checkpointer, CompiledStateGraph, EchoAgent, Key, Keys, Message, START, Seal, StateGraph};
+use bytes::Bytes;
+use superstep::{
+    AgentState, Cache, CacheKey, Checkpointer, CompiledStateGraph, EchoAgent, Key, Keys, Message, START, Seal,
+    StateGraph,
+};
 
 fn keys(id: &str, byte: u8) -> Keys {
     Keys::new(id, Key::from([byte; 32]))
@@ -38,9 +42,23 @@ fn turning_on() -> [Seal; 3] {
     [Seal::new(), Seal::new().encrypt(keys("new", 2)).allow_plain(), Seal::new().encrypt(keys("new", 2))]
 }
 
+/// A value that cannot be opened is one that is not there, so that no cache has to be cleared when keys change.
+async fn cached_results_are_sealed<C: Cache>(cache: impl Fn(Seal) -> C) {
+    let [old, both, new] = rotation();
+    let key = CacheKey::new(["plan"], "1");
+    cache(old.clone()).set(vec![(key.clone(), Bytes::from("secret"), None)]).await.unwrap();
+    let found = async |seal: &Seal| cache(seal.clone()).get(std::slice::from_ref(&key)).await.unwrap().remove(0);
+    assert_eq!(found(&old).await.unwrap(), "secret");
+    assert_eq!(found(&both).await.unwrap(), "secret");
+    assert_eq!(found(&new).await, None);
+    assert_eq!(found(&Seal::new()).await, None);
+    cache(new.clone()).set(vec![(key.clone(), Bytes::from("again"), None)]).await.unwrap();
+    assert_eq!(found(&new).await.unwrap(), "again");
+}
+
 #[cfg(feature = "sqlite")]
 mod sqlite {
-    use superstep::SqliteSaver;
+    use superstep::{SqliteCache, SqliteDatabase, SqliteSaver};
 
     use super::*;
 
@@ -55,11 +73,36 @@ mod sqlite {
         let saver = SqliteSaver::memory().unwrap();
         threads_outlive(|seal| saver.clone().seal(seal), turning_on()).await;
     }
+
+    #[tokio::test]
+    async fn cached_results_can_be_encrypted() {
+        let database = SqliteDatabase::memory().unwrap();
+        cached_results_are_sealed(|seal| SqliteCache::new(&database).seal(seal)).await;
+    }
+
+    /// Whoever can write to the file could put one result in the place of another.
+    #[tokio::test]
+    async fn a_cached_result_counts_in_its_own_place_only() {
+        let file = std::env::temp_dir().join(format!("superstep-moved-{}.db", std::process::id()));
+        let cache = SqliteCache::open(&file).unwrap();
+        let [one, two] = ["one", "two"].map(|key| CacheKey::new(["plan"], key));
+        cache
+            .set(vec![(one.clone(), Bytes::from("tea"), None), (two.clone(), Bytes::from("milk"), None)])
+            .await
+            .unwrap();
+        let other = rusqlite::Connection::open(&file).unwrap();
+        let moved =
+            "UPDATE superstep_cache SET value = (SELECT value FROM superstep_cache WHERE key = CAST('two' AS BLOB))";
+        other.execute(moved, []).unwrap();
+        assert_eq!(cache.get(&[one, two]).await.unwrap(), [None, Some(Bytes::from("milk"))]);
+        drop((cache, other));
+        std::fs::remove_file(&file).unwrap();
+    }
 }
 
 #[cfg(feature = "postgres")]
 mod postgres {
-    use superstep::{PostgresDatabase, PostgresSaver};
+    use superstep::{PostgresCache, PostgresDatabase, PostgresSaver};
 
     use super::*;
     use crate::support::postgres::address;
@@ -79,5 +122,11 @@ mod postgres {
     async fn encryption_can_be_turned_on() {
         let saver = PostgresSaver::new(&database("on").await);
         threads_outlive(|seal| saver.clone().seal(seal), turning_on()).await;
+    }
+
+    #[tokio::test]
+    async fn cached_results_can_be_encrypted() {
+        let database = database("cache").await;
+        cached_results_are_sealed(|seal| PostgresCache::new(&database).seal(seal)).await;
     }
 }
