@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, FieldValue, Lease, ListQuery, Name, Prune,
-    SavedCheckpoint, SavedField, Saving, Swept, TaskRecord, check_name,
+    SavedCheckpoint, SavedField, Saving, Source, Swept, TaskRecord, check_name,
 };
 use crate::id::{ByTask, CheckpointId};
 
@@ -71,6 +71,10 @@ impl Thread {
     fn spaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
         let inner = self.inner.iter().map(|(name, space)| (&**name, space));
         std::iter::once(("", &self.root)).chain(inner).filter(|(_, space)| !space.checkpoints.is_empty())
+    }
+
+    fn spaces_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
+        std::iter::once(&mut self.root).chain(self.inner.values_mut())
     }
 
     /// Forgets what is not to be kept, and says how much that was.
@@ -244,6 +248,22 @@ impl Namespace {
         let (before, head) = (self.checkpoints.len(), self.head());
         self.checkpoints.retain(|entry| keep(entry, Some(entry.record.id) == head));
         before - self.checkpoints.len()
+    }
+
+    /// Forgets what the steps of a run wrote under the checkpoints that they went on from.
+    fn forget_writes_of(&mut self, run: &str) {
+        for place in 0..self.checkpoints.len() {
+            let record = &self.checkpoints[place].record;
+            if record.run.as_deref() != Some(run) || record.source != Source::Loop {
+                continue;
+            }
+            let (step, base) = (record.step, record.base.map(|base| self.place(base)));
+            if let Some(Ok(base)) = base
+                && self.checkpoints[base].record.step + 1 == step
+            {
+                self.checkpoints[base].writes = ByTask::default();
+            }
+        }
     }
 
     fn put(&mut self, lease: Lease<'_>, record: CheckpointRecord) -> Result<(), CheckpointError> {
@@ -452,7 +472,11 @@ impl Checkpointer for MemorySaver {
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let stays = |entry: &Entry| entry.record.run.as_deref() != Some(run);
         let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
-            shard.threads.values_mut().map(|known| known.retain(|_, entry, _| stays(entry))).sum()
+            let forget = |known: &mut Thread| {
+                known.spaces_mut().for_each(|space| space.forget_writes_of(run));
+                known.retain(|_, entry, _| stays(entry))
+            };
+            shard.threads.values_mut().map(forget).sum()
         };
         Ok(self.each_shard().map(forget).sum())
     }

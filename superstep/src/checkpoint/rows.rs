@@ -10,6 +10,7 @@
 //! - [`Outline`]: where the pieces of each field lie, as seen from one row.
 //! - [`Pitch`]: how many rows there are from one outline to the next, and how many pieces one gathers.
 //! - [`Inputs`]: inputs that were saved last, so that the first step after them need not save them again.
+//! - [`Made`]: a row without what is in it, as housekeeping looks at it.
 
 mod body;
 mod found;
@@ -24,7 +25,7 @@ pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
 pub(crate) use inputs::Inputs;
 pub(crate) use outline::Outline;
-pub(crate) use removal::{needed_without, outlines_without};
+pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
 
 use crate::id::{CheckpointId, TaskId};

@@ -141,6 +141,8 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         a_deleted_thread_is_gone_and_others_stay,
         a_deleted_run_takes_only_its_checkpoints,
         values_outlive_the_run_that_wrote_them,
+        what_a_deleted_run_wrote_is_not_taken_up_again,
+        writes_that_a_deleted_run_did_not_take_up_stay,
         a_sound_checkpointer_has_nothing_to_sweep;
     prune:
         the_last_ones_stay,

@@ -1,13 +1,12 @@
 //! Threads as a whole: forgetting, pruning and sweeping, in batches beside those who write.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
 
 use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::rows::{Desk, id_from, moment};
+use crate::checkpoint::rows::{Desk, Made, Removal, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -20,15 +19,6 @@ pub(super) struct Space {
     pub(super) key: i64,
     pub(super) name: String,
     pub(super) head: CheckpointId,
-}
-
-/// A row without what is in it.
-pub(super) struct Made {
-    pub(super) id: CheckpointId,
-    pub(super) base: Option<CheckpointId>,
-    pub(super) root: Option<CheckpointId>,
-    pub(super) created_at: SystemTime,
-    pub(super) has_outline: bool,
 }
 
 impl PostgresSaver {
@@ -96,7 +86,7 @@ impl PostgresSaver {
             let made = work.made(desk, space.key).await?;
             let doomed = doomed(space, &made, &kept);
             if !doomed.is_empty() {
-                work.remove(desk, space, &made, &doomed).await?;
+                work.remove(desk, space, &made, &doomed, Removal::Prune).await?;
                 self.commit(transaction).await?;
                 return Ok(doomed.len());
             }
@@ -139,7 +129,7 @@ impl PostgresSaver {
         let ids = rows.iter().map(|row| work.id(desk, row, 0));
         let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
         if !doomed.is_empty() {
-            work.remove(desk, &space, &work.made(desk, key).await?, &doomed).await?;
+            work.remove(desk, &space, &work.made(desk, key).await?, &doomed, Removal::Run).await?;
             self.commit(transaction).await?;
         }
         Ok(doomed.len())
@@ -174,7 +164,9 @@ impl Work<'_> {
                 base: self.optional_id(desk, row, 1)?,
                 root: self.optional_id(desk, row, 2)?,
                 created_at: moment(self.saver.column(row, 3)?),
-                has_outline: self.saver.column(row, 4)?,
+                source: self.saver.column(row, 4)?,
+                step: self.saver.column(row, 5)?,
+                has_outline: self.saver.column(row, 6)?,
             })
         };
         rows.iter().map(made).collect()

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use super::read::stored;
-use crate::checkpoint::rows::{Desk, PendingRow, RawPending, id_bytes, id_from, micros, moment};
+use crate::checkpoint::rows::{Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -21,15 +21,6 @@ pub(super) struct Space {
     pub(super) name: String,
     pub(super) head: CheckpointId,
     used_at: i64,
-}
-
-/// A row without what is in it.
-pub(super) struct Made {
-    pub(super) id: CheckpointId,
-    pub(super) base: Option<CheckpointId>,
-    pub(super) root: Option<CheckpointId>,
-    pub(super) created_at: SystemTime,
-    pub(super) has_outline: bool,
 }
 
 impl Work<'_> {
@@ -116,21 +107,26 @@ impl Work<'_> {
                 self.set_outline(to, copy, row.id, &outline)?;
             }
         }
-        for row in self.pending(from, space, sql::ALL_PENDING)? {
+        for row in self.pending(from, sql::ALL_PENDING, [space])? {
             self.set_pending(copy, &from.resealed_pending(&row, to)?)?;
         }
         Ok(())
     }
 
     /// Rows of what tasks wrote in a namespace.
-    pub(super) fn pending(&self, desk: Desk<'_>, space: i64, sql: &str) -> Result<Vec<PendingRow>, CheckpointError> {
+    pub(super) fn pending(
+        &self,
+        desk: Desk<'_>,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<PendingRow>, CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql)?;
             let columns = |row: &rusqlite::Row<'_>| {
                 let [checkpoint, task] = [row.get(0)?, row.get(1)?];
                 Ok(RawPending { checkpoint, task, consumed: row.get(2)?, body: row.get(3)? })
             };
-            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+            statement.query_map(params, columns)?.collect::<rusqlite::Result<Vec<_>>>()
         };
         self.done(find())?.into_iter().map(|found| found.row(desk)).collect()
     }
@@ -160,7 +156,7 @@ impl Work<'_> {
             let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
             let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();
             if !doomed.is_empty() {
-                self.remove(desk, space, &made, &doomed)?;
+                self.remove(desk, space, &made, &doomed, Removal::Prune)?;
                 return Ok(doomed.len());
             }
         }
@@ -168,20 +164,24 @@ impl Work<'_> {
     }
 
     pub(super) fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
-        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, i64, i64);
+        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 4]);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::MADE)?;
-            let columns =
-                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+            let columns = |row: &rusqlite::Row<'_>| {
+                let numbers = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, numbers))
+            };
             statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
         };
         let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let made = |(own, base, root, created_at, depth): Columns| {
+        let made = |(own, base, root, [created_at, source, step, depth]): Columns| {
             Ok(Made {
                 id: id(&own)?,
                 base: base.as_deref().map(id).transpose()?,
                 root: root.as_deref().map(id).transpose()?,
                 created_at: moment(created_at),
+                source,
+                step,
                 has_outline: depth == 0,
             })
         };
@@ -202,7 +202,7 @@ impl Work<'_> {
             let doomed = of_space.iter().map(|(_, _, _, bytes)| id(bytes)).collect::<Result<HashSet<_>, _>>()?;
             let made = self.made(desk, *key)?;
             if let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == *key) {
-                self.remove(desk, &space, &made, &doomed)?;
+                self.remove(desk, &space, &made, &doomed, Removal::Run)?;
             }
         }
         Ok(found.len())

@@ -5,23 +5,31 @@ use std::collections::HashSet;
 use rusqlite::params;
 
 use super::Work;
-use super::housekeeping::{Made, Space};
+use super::housekeeping::Space;
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
+use crate::checkpoint::rows::{
+    Desk, Made, Removal, Shelf, consumed_under, id_bytes, left_by_steps, needed_without, outlines_without,
+};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Work<'_> {
-    /// Removes rows; what stays keeps all its values.
+    /// Removes rows; what stays keeps all its values. What removed steps wrote under rows that stay goes with a run.
     pub(super) fn remove(
         &self,
         desk: Desk<'_>,
         space: &Space,
         made: &[Made],
         removed: &HashSet<CheckpointId>,
+        why: Removal,
     ) -> Result<(), CheckpointError> {
         self.keep_values(desk, space.key, made, removed)?;
-        self.keep_writes(desk, space.key, removed)?;
+        if why == Removal::Run {
+            for left in left_by_steps(made, removed) {
+                self.done(self.run(sql::REMOVE_PENDING, params![space.key, id_bytes(left)]))?;
+            }
+        }
+        self.keep_writes(desk, space.key, made, removed)?;
         for id in removed {
             let params = params![space.key, id_bytes(*id)];
             self.done(self.run(sql::REMOVE_PENDING, params))?;
@@ -63,9 +71,15 @@ impl Work<'_> {
     }
 
     /// Brings values into rows of pending writes that lie in the tails of removed rows.
-    fn keep_writes(&self, desk: Desk<'_>, space: i64, removed: &HashSet<CheckpointId>) -> Result<(), CheckpointError> {
-        for row in self.pending(desk, space, sql::CONSUMED)? {
-            if row.consumed.is_some_and(|by| removed.contains(&by)) && !removed.contains(&row.checkpoint) {
+    fn keep_writes(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        made: &[Made],
+        removed: &HashSet<CheckpointId>,
+    ) -> Result<(), CheckpointError> {
+        for (under, by) in consumed_under(made, removed) {
+            for row in self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])? {
                 let task = self.task(desk, space, &row)?;
                 self.set_pending(space, &desk.pending_row(row.checkpoint, &task)?)?;
             }

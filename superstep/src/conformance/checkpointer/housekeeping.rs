@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::super::{Checked, ensure, equal};
 use super::draft::{task, whole};
 use super::stage::{Author, Stage, fenced, refused};
-use crate::checkpoint::{SavedCheckpoint, Swept};
+use crate::checkpoint::{SavedCheckpoint, Source, Swept};
+
+/// Long enough to be kept once, whether as what a task wrote or in the checkpoint that took it in.
+const LONG: &[u8] = &[7; 40];
 
 async fn threads(stage: &Stage) -> Checked<Vec<String>> {
     Ok(stage.saver.threads(None, usize::MAX).await?)
@@ -176,6 +179,39 @@ pub(super) async fn values_outlive_the_run_that_wrote_them(stage: Stage) -> Chec
     let fourth = author.draft();
     author.put(&fourth).await?;
     author.holds(&[fourth.saved(third.fields.clone()), third]).await
+}
+
+/// What the tasks of a run had written under the checkpoint of an earlier run stayed there, and whoever went on from that
+/// checkpoint took it over.
+pub(super) async fn what_a_deleted_run_wrote_is_not_taken_up_again(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let asked = author.draft().run("first").tail("log", [b"1"]);
+    author.put(&asked).await?;
+    author.write(asked.id(), task(1, "a").asked(&["sure?"])).await?;
+    author.write(asked.id(), task(1, "a").answered("yes")).await?;
+    author.write(asked.id(), task(2, "b").wrote("log", LONG)).await?;
+    let next = author.draft().run("second").tail("log", [LONG, b"3"]).with(task(3, "c").wrote("log", LONG));
+    author.put(&next).await?;
+    equal("the checkpoints of the run", &stage.saver.delete_run("second").await?, &1)?;
+    author.holds(&[asked.saved([super::draft::tail("log", None, [b"1"])])]).await
+}
+
+/// A run that began with an input of its own took up nothing of what was pending.
+pub(super) async fn writes_that_a_deleted_run_did_not_take_up_stay(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let asked = author.draft().run("first").tail("log", [b"1"]);
+    author.put(&asked).await?;
+    author.write(asked.id(), task(1, "a").asked(&["sure?"])).await?;
+    let input = author.draft().run("second").source(Source::Input);
+    author.put(&input).await?;
+    let late = author.draft().run("third").after(Some(asked.id())).step(7).tail("log", [b"4"]);
+    author.put(&late).await?;
+    for run in ["second", "third"] {
+        equal("the checkpoints of the run", &stage.saver.delete_run(run).await?, &1)?;
+    }
+    let mut asked = asked.saved([super::draft::tail("log", None, [b"1"])]);
+    asked.writes = vec![task(1, "a").asked(&["sure?"])];
+    author.holds(&[asked]).await
 }
 
 pub(super) async fn a_sound_checkpointer_has_nothing_to_sweep(stage: Stage) -> Checked {

@@ -363,7 +363,8 @@ pub(crate) const THREADS: &str = concat!(
 
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
-    SELECT id, base, root, created_at, depth = 0 FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
+    SELECT id, base, root, created_at, source::BIGINT, step, depth = 0
+    FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
 ";
 pub(crate) const SPACES: &str = concat!(
     "SELECT s.key, s.name, s.head
@@ -435,10 +436,10 @@ pub(crate) const OF_RUN: &str = "
     WHERE space = $1 AND hashtextextended(run, 0) = hashtextextended($2 COLLATE \"C\", 0) AND run = $2
     ORDER BY id LIMIT $3
 ";
-/// Pending writes that stay and have values in the tails of rows that go.
+/// What was written under `$2` and has values in the tails of `$3`.
 pub(crate) const CONSUMED: &str = "
     SELECT checkpoint, task, consumed, body FROM {schema}.superstep_pending
-    WHERE space = $1 AND consumed = ANY ($2) AND checkpoint <> ALL ($2)
+    WHERE space = $1 AND checkpoint = ANY ($2) AND consumed = ANY ($3)
 ";
 pub(crate) const REMOVE_CHECKPOINTS: &str =
     "DELETE FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = ANY ($2)";

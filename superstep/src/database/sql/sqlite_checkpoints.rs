@@ -250,15 +250,17 @@ pub(crate) const SOME_PENDING: &str = "
 ";
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
-    SELECT id, base, root, created_at, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
+    SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
 pub(crate) const OF_RUN: &str = "
     SELECT t.name, s.name, s.key, c.id
     FROM superstep_checkpoints c JOIN superstep_spaces s ON s.key = c.space JOIN superstep_threads t ON t.key = s.thread
     WHERE c.run = ?1 ORDER BY s.key, c.id
 ";
-pub(crate) const CONSUMED: &str =
-    "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND consumed IS NOT NULL";
+/// What was written under `?2` and has values in the tails of `?3`.
+pub(crate) const CONSUMED: &str = "
+    SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND consumed = ?3
+";
 pub(crate) const ALL_PENDING: &str = "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1";
 pub(crate) const REMOVE_CHECKPOINT: &str = "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
 pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::checkpoint::{
-    Blob, CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, TaskRecord,
+    Blob, CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord,
 };
 use crate::id::{CheckpointId, TaskId};
 
@@ -167,6 +167,12 @@ impl Naive {
         let mut forgotten = 0;
         for all in self.threads.values_mut().flat_map(|thread| thread.spaces.values_mut()) {
             let before = all.len();
+            let is_gone = |known: &&Checkpoint| known.record.run.as_deref() == Some(run);
+            let steps = all.iter().filter(is_gone).filter(|known| known.record.source == Source::Loop);
+            let left: Vec<_> = steps.map(|known| (known.record.base, known.record.step - 1)).collect();
+            for base in all.iter_mut().filter(|base| left.contains(&(Some(base.record.id), base.record.step))) {
+                base.tasks.clear();
+            }
             all.retain(|known| known.record.run.as_deref() != Some(run));
             forgotten += before - all.len();
         }
