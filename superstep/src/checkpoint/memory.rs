@@ -163,7 +163,7 @@ impl MemorySaver {
         Self::default()
     }
 
-    /// Forgets threads that were not written to for so long.
+    /// Forgets threads that were neither claimed nor written to for so long.
     ///
     /// ```
     /// use std::time::Duration;
@@ -472,11 +472,14 @@ impl Checkpointer for MemorySaver {
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let stays = |entry: &Entry| entry.record.run.as_deref() != Some(run);
         let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
-            let forget = |known: &mut Thread| {
+            let mut forgotten = 0;
+            shard.threads.retain(|_, known| {
                 known.spaces_mut().for_each(|space| space.forget_writes_of(run));
-                known.retain(|_, entry, _| stays(entry))
-            };
-            shard.threads.values_mut().map(forget).sum()
+                let of_thread = known.retain(|_, entry, _| stays(entry));
+                forgotten += of_thread;
+                of_thread == 0 || known.spaces().next().is_some()
+            });
+            forgotten
         };
         Ok(self.each_shard().map(forget).sum())
     }

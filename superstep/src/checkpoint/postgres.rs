@@ -95,8 +95,8 @@ impl PostgresSaver {
         Self { seal, shapes: Arc::default(), ..self }
     }
 
-    /// Forgets threads that were not written to for so long, by the clock of the database. They are gone at once;
-    /// [`sweep`](Checkpointer::sweep) frees their space.
+    /// Forgets threads that were neither claimed nor written to for so long, by the clock of the database. They are gone
+    /// at once; [`sweep`](Checkpointer::sweep) frees their space.
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> Self {
         /// The calendar of the database does not reach back much further.
@@ -251,6 +251,9 @@ impl Checkpointer for PostgresSaver {
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
         let expired = self.forget_all_expired().await?;
+        if self.ttl.is_none() {
+            self.forget_idle().await?;
+        }
         Ok(Swept { expired, orphans: self.remove_orphans().await? })
     }
 }

@@ -100,8 +100,8 @@ impl SqliteSaver {
         Self { seal, shapes: Arc::default(), ..self }
     }
 
-    /// Forgets threads that were not written to for so long. They are gone at once; [`sweep`](Checkpointer::sweep)
-    /// frees their space.
+    /// Forgets threads that were neither claimed nor written to for so long. They are gone at once;
+    /// [`sweep`](Checkpointer::sweep) frees their space.
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
@@ -315,6 +315,9 @@ impl Checkpointer for SqliteSaver {
                 expired += 1;
                 self.clear(spaces).await?;
             }
+        }
+        if self.ttl.is_none() {
+            while self.change(|work| work.forget_idle()).await? {}
         }
         let orphans = self.change(|work| work.remove_orphans()).await?;
         Ok(Swept { expired, orphans })

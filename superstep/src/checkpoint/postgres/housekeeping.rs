@@ -46,12 +46,24 @@ impl PostgresSaver {
             let by_name: &[Param<'_>] = params![thread => TEXT];
             let expired: &[Param<'_>] = params![thread => TEXT, self.ttl => INT8];
             let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET_EXPIRED, expired)]).await?;
-            let spaces: Vec<i64> = self.columns(&rows[1], 0)?;
-            // One that was used meanwhile, or forgotten by someone else, has none.
-            forgotten += usize::from(!spaces.is_empty());
-            work.clear_all(&spaces).await?;
+            let gone: Vec<Option<i64>> = self.columns(&rows[1], 0)?;
+            // One that was used meanwhile, or forgotten by someone else, has no row.
+            forgotten += usize::from(!gone.is_empty());
+            work.clear_all(&gone.into_iter().flatten().collect::<Vec<_>>()).await?;
         }
         Ok(forgotten)
+    }
+
+    /// Forgets claims of long ago that came to nothing, if threads do not expire.
+    pub(super) async fn forget_idle(&self) -> Result<(), CheckpointError> {
+        let client = self.client().await?;
+        let work = self.work(&client);
+        let idle: Vec<String> = self.columns(&work.rows(sql::IDLE, &[]).await?, 0)?;
+        for thread in &idle {
+            let by_name: &[Param<'_>] = params![thread => TEXT];
+            work.transact(&[(sql::SHUT, by_name), (sql::FORGET_IDLE, by_name)]).await?;
+        }
+        Ok(())
     }
 
     /// Removes what belongs to no thread, and says how many rows that were.

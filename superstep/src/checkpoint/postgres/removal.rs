@@ -38,7 +38,16 @@ impl Work<'_> {
                 self.run(sql::SET_HEAD, params).await.map(drop)
             }
             Some(_) => Ok(()),
-            None => self.run(sql::REMOVE_SPACE, params![space.key => INT8]).await.map(drop),
+            None => self.remove_space(desk, space.key, why).await,
+        }
+    }
+
+    /// Removes an empty namespace, and with a run the thread whose last one it was.
+    async fn remove_space(&self, desk: Desk<'_>, space: i64, why: Removal) -> Result<(), CheckpointError> {
+        self.run(sql::REMOVE_SPACE, params![space => INT8]).await?;
+        match why {
+            Removal::Prune => Ok(()),
+            Removal::Run => self.run(sql::FORGET_EMPTY, params![desk.thread => TEXT]).await.map(drop),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Threads as a whole: forgetting, copying, pruning and sweeping.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::{OptionalExtension, params};
 
@@ -15,12 +15,14 @@ use crate::id::CheckpointId;
 /// So many rows are removed in one transaction, so that others who write need not wait long.
 const BATCH: i64 = 1000;
 
+/// After so long a claim without checkpoints is forgotten, if threads do not expire.
+const IDLE: Duration = Duration::from_hours(24);
+
 /// A namespace of a thread.
 pub(super) struct Space {
     pub(super) key: i64,
     pub(super) name: String,
     pub(super) head: CheckpointId,
-    used_at: i64,
 }
 
 impl Work<'_> {
@@ -58,39 +60,41 @@ impl Work<'_> {
     pub(super) fn spaces(&self, thread: &str) -> Result<Vec<Space>, CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::SPACES)?;
-            let columns =
-                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?, row.get(3)?));
-            statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>, i64)>>>()
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>)>>>()
         };
-        let opened = |(key, name, head, used_at): (i64, String, Vec<u8>, i64)| {
+        let opened = |(key, name, head): (i64, String, Vec<u8>)| {
             let head = id_from(&head).map_err(|why| self.desk(thread, &name).fail("?", "head", why))?;
-            Ok(Space { key, name, head, used_at })
+            Ok(Space { key, name, head })
         };
         self.done(find())?.into_iter().map(opened).collect()
     }
 
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
-        let spaces = self.spaces(from)?;
-        let expired = |spaces: &[Space]| self.cutoff.is_some_and(|cutoff| spaces.iter().all(|s| s.used_at <= cutoff));
-        if spaces.is_empty() || expired(&spaces) {
+        if !self.is_alive(from)? {
             return Err(CheckpointError::backend(format!("there is no thread `{from}` to copy")));
         }
-        let existing = self.spaces(to)?;
-        if !existing.is_empty() && !expired(&existing) {
+        if self.is_alive(to)? {
             return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
         }
         for space in self.forget(to)? {
             while self.clear_some(space)? {}
         }
         let epoch = self.next_epoch()?;
-        self.done(self.run(sql::CLAIM, params![to, epoch]))?;
+        self.done(self.run(sql::CLAIM, params![to, epoch, micros(SystemTime::now())]))?;
         let thread = self.done(self.connection.query_row(sql::LEASED, params![to, ""], |row| row.get(0)))?;
-        for space in &spaces {
+        for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
             self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key)?;
         }
         Ok(())
+    }
+
+    fn is_alive(&self, thread: &str) -> Result<bool, CheckpointError> {
+        let ask =
+            || self.connection.prepare_cached(sql::IS_ALIVE)?.query_row(params![thread, self.cutoff], |row| row.get(0));
+        self.done(ask())
     }
 
     /// Copies row by row: each is sealed for the thread it belongs to.
@@ -215,6 +219,13 @@ impl Work<'_> {
             statement.query_map([cutoff], |row| row.get(0))?.collect()
         };
         self.done(find())
+    }
+
+    /// Forgets some claims of long ago that came to nothing; whether there may be more.
+    pub(super) fn forget_idle(&self) -> Result<bool, CheckpointError> {
+        let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
+        let forgotten = self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))?;
+        Ok(forgotten == BATCH as usize)
     }
 
     /// Removes what belongs to no thread, and says how many rows that were.

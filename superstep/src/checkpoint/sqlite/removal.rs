@@ -40,7 +40,16 @@ impl Work<'_> {
                 self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop)
             }
             Some(_) => Ok(()),
-            None => self.done(self.run(sql::REMOVE_SPACE, [space.key])).map(drop),
+            None => self.remove_space(desk, space.key, why),
+        }
+    }
+
+    /// Removes an empty namespace, and with a run the thread whose last one it was.
+    fn remove_space(&self, desk: Desk<'_>, space: i64, why: Removal) -> Result<(), CheckpointError> {
+        self.done(self.run(sql::REMOVE_SPACE, [space]))?;
+        match why {
+            Removal::Prune => Ok(()),
+            Removal::Run => self.done(self.run(sql::REMOVE_EMPTY, [desk.thread])).map(drop),
         }
     }
 

@@ -28,7 +28,7 @@ impl Work<'_> {
             while self.clear_some(space)? {}
         }
         let epoch = self.next_epoch()?;
-        self.done(self.run(sql::CLAIM, params![thread, epoch]))?;
+        self.done(self.run(sql::CLAIM, params![thread, epoch, micros(SystemTime::now())]))?;
         let (head, found) = self.get(thread, namespace, checkpoint)?;
         Ok(Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found))
     }

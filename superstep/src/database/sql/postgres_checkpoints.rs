@@ -29,18 +29,38 @@ macro_rules! space {
 
 pub(super) use {digest, space, thread};
 
-/// Whether a namespace was used within so many microseconds, if they matter.
+/// The moment so many microseconds ago.
+macro_rules! ago {
+    ($ttl:literal) => {
+        concat!("(now() - ", $ttl, "::BIGINT * interval '1 microsecond')")
+    };
+}
+
+/// Whether thread `t` was claimed or a namespace of it used within so many microseconds, if they matter.
 macro_rules! alive {
     ($space:literal, $ttl:literal) => {
+        concat!("(", $ttl, "::BIGINT IS NULL OR greatest(t.claimed_at, ", $space, ".used_at) > ", ago!($ttl), ")")
+    };
+}
+
+/// Whether thread `t` was neither claimed nor used for so many microseconds.
+macro_rules! expired {
+    ($ttl:literal) => {
         concat!(
-            "(",
-            $ttl,
-            "::BIGINT IS NULL OR ",
-            $space,
-            ".used_at > now() - ",
-            $ttl,
-            "::BIGINT * interval '1 microsecond')"
+            "t.claimed_at <= ",
+            ago!($ttl),
+            " AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND s.used_at > ",
+            ago!($ttl),
+            ")"
         )
+    };
+}
+
+/// Whether thread `t` holds nothing, and was claimed long ago.
+macro_rules! idle {
+    () => {
+        "t.claimed_at <= now() - interval '1 day'
+        AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
     };
 }
 
@@ -68,6 +88,7 @@ const SCRIPTS: &[&str] = &[
     CREATE TABLE IF NOT EXISTS {schema}.superstep_threads (
         key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         epoch BIGINT GENERATED ALWAYS AS IDENTITY,
+        claimed_at TIMESTAMPTZ NOT NULL,
         digest BYTEA NOT NULL UNIQUE,
         name TEXT COLLATE \"C\" NOT NULL
     );
@@ -126,9 +147,9 @@ pub(crate) const COMMIT: &str = "COMMIT";
 
 /// The epoch is taken when the row is held, so that later claims have greater ones.
 pub(crate) const CLAIM: &str = concat!(
-    "INSERT INTO {schema}.superstep_threads (digest, name) VALUES (",
+    "INSERT INTO {schema}.superstep_threads (digest, name, claimed_at) VALUES (",
     digest!("$1"),
-    ", $1) ON CONFLICT (digest) DO UPDATE SET epoch = DEFAULT RETURNING key, epoch"
+    ", $1, now()) ON CONFLICT (digest) DO UPDATE SET epoch = DEFAULT, claimed_at = now() RETURNING key, epoch"
 );
 
 /// Keeps everyone else from a thread until the transaction ends.
@@ -392,25 +413,33 @@ pub(crate) const FORGET: &str = concat!(
     )
     DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
 );
-/// Forgets a thread that was used, but not for so many microseconds.
+/// Forgets a thread that was not used for so many microseconds. It gives a row without a key for the thread, and one for
+/// each of its namespaces.
 pub(crate) const FORGET_EXPIRED: &str = concat!(
     "WITH gone AS (
         DELETE FROM {schema}.superstep_threads t WHERE ",
     thread!("$1"),
-    " AND NOT EXISTS (
-            SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND ",
-    alive!("s", "$2"),
-    "
-        ) AND EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)
-        RETURNING t.key
+    " AND ",
+    expired!("$2"),
+    " RETURNING t.key
+    ),
+    spaces AS (
+        DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key
     )
-    DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
+    SELECT NULL::BIGINT FROM gone UNION ALL SELECT key FROM spaces"
 );
-pub(crate) const EXPIRED: &str = concat!(
-    "SELECT t.name FROM {schema}.superstep_threads t
-    WHERE NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND ",
-    alive!("s", "$1"),
-    ") AND EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
+pub(crate) const EXPIRED: &str =
+    concat!("SELECT t.name FROM {schema}.superstep_threads t WHERE ", expired!("$1"), " ORDER BY t.key");
+/// Forgets a thread that was claimed long ago, and never written to or emptied since.
+pub(crate) const FORGET_IDLE: &str =
+    concat!("DELETE FROM {schema}.superstep_threads t WHERE ", thread!("$1"), " AND ", idle!());
+pub(crate) const IDLE: &str =
+    concat!("SELECT t.name FROM {schema}.superstep_threads t WHERE ", idle!(), " ORDER BY t.key");
+/// Forgets a thread if nothing is left of it.
+pub(crate) const FORGET_EMPTY: &str = concat!(
+    "DELETE FROM {schema}.superstep_threads t WHERE ",
+    thread!("$1"),
+    " AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
 );
 pub(crate) const SOME_CHECKPOINTS: &str = "
     DELETE FROM {schema}.superstep_checkpoints WHERE ctid = ANY (ARRAY(

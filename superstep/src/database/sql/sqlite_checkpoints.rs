@@ -11,7 +11,8 @@ const SCRIPTS: &[&str] = &["
     CREATE TABLE superstep_threads (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL UNIQUE,
-        epoch INTEGER NOT NULL
+        epoch INTEGER NOT NULL,
+        claimed_at INTEGER NOT NULL
     );
     CREATE TABLE superstep_spaces (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,8 +56,8 @@ const SCRIPTS: &[&str] = &["
 
 pub(crate) const NEXT_EPOCH: &str = "UPDATE superstep_epochs SET last = last + 1 RETURNING last";
 pub(crate) const CLAIM: &str = "
-    INSERT INTO superstep_threads (name, epoch) VALUES (?1, ?2)
-    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch
+    INSERT INTO superstep_threads (name, epoch, claimed_at) VALUES (?1, ?2, ?3)
+    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, claimed_at = excluded.claimed_at
 ";
 
 // Writing.
@@ -98,7 +99,7 @@ macro_rules! here {
     () => {
         "WITH RECURSIVE here (space, head) AS MATERIALIZED (
         SELECT s.key, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-        WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR
+        WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR t.claimed_at > ?3 OR
             (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?3)
     ),"
     };
@@ -214,13 +215,15 @@ pub(crate) const ROW: &str = concat!(
 
 pub(crate) const NAMESPACES: &str = "
     SELECT s.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-    WHERE t.name = ?1 AND (?2 IS NULL OR (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?2)
+    WHERE t.name = ?1 AND (?2 IS NULL OR t.claimed_at > ?2 OR
+        (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?2)
     ORDER BY s.name
 ";
 pub(crate) const THREADS: &str = "
     SELECT t.name FROM superstep_threads t
     WHERE (?1 IS NULL OR t.name > ?1) AND EXISTS (
-        SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND (?2 IS NULL OR s.used_at > ?2)
+        SELECT 1 FROM superstep_spaces s
+        WHERE s.thread = t.key AND (?2 IS NULL OR t.claimed_at > ?2 OR s.used_at > ?2)
     )
     ORDER BY t.name LIMIT ?3
 ";
@@ -228,15 +231,35 @@ pub(crate) const THREADS: &str = "
 // Housekeeping.
 
 pub(crate) const SPACES: &str = "
-    SELECT s.key, s.name, s.head, s.used_at FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+    SELECT s.key, s.name, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
     WHERE t.name = ?1 ORDER BY s.name
 ";
+/// Whether there are checkpoints of a thread, and it has not expired.
+pub(crate) const IS_ALIVE: &str = "
+    SELECT EXISTS (
+        SELECT 1 FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+        WHERE t.name = ?1 AND (?2 IS NULL OR t.claimed_at > ?2 OR s.used_at > ?2)
+    )
+";
 pub(crate) const REMOVE_THREAD: &str = "DELETE FROM superstep_threads WHERE name = ?1 RETURNING key";
-/// The same if it was used last at `?2` or before.
+/// The same if it was claimed and used last at `?2` or before.
 pub(crate) const REMOVE_EXPIRED: &str = "
     DELETE FROM superstep_threads AS t
-    WHERE t.name = ?1 AND (SELECT max(s.used_at) FROM superstep_spaces s WHERE s.thread = t.key) <= ?2
+    WHERE t.name = ?1 AND t.claimed_at <= ?2
+        AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND s.used_at > ?2)
     RETURNING key
+";
+/// The same if nothing is left of it.
+pub(crate) const REMOVE_EMPTY: &str = "
+    DELETE FROM superstep_threads AS t
+    WHERE t.name = ?1 AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key)
+";
+/// So many threads that were claimed at `?1` or before, and never written to or emptied since.
+pub(crate) const REMOVE_IDLE: &str = "
+    DELETE FROM superstep_threads WHERE key IN (
+        SELECT t.key FROM superstep_threads t
+        WHERE t.claimed_at <= ?1 AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key) LIMIT ?2
+    )
 ";
 pub(crate) const REMOVE_SPACES: &str = "DELETE FROM superstep_spaces WHERE thread = ?1 RETURNING key";
 pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = ?1";
@@ -268,8 +291,10 @@ pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE k
 pub(crate) const ALL_ROWS: &str =
     concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 ORDER BY c.id");
 pub(crate) const EXPIRED: &str = "
-    SELECT t.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-    GROUP BY t.key HAVING max(s.used_at) <= ?1 ORDER BY t.key
+    SELECT t.name FROM superstep_threads t
+    WHERE t.claimed_at <= ?1
+        AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND s.used_at > ?1)
+    ORDER BY t.key
 ";
 pub(crate) const ORPHANED_SPACES: &str =
     "DELETE FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads)";

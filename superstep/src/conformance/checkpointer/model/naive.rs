@@ -165,7 +165,19 @@ impl Naive {
 
     pub(super) fn delete_run(&mut self, run: &str) -> usize {
         let mut forgotten = 0;
-        for all in self.threads.values_mut().flat_map(|thread| thread.spaces.values_mut()) {
+        self.threads.retain(|_, thread| {
+            let of_thread = thread.delete_run(run);
+            forgotten += of_thread;
+            of_thread == 0 || thread.spaces.values().any(|all| !all.is_empty())
+        });
+        forgotten
+    }
+}
+
+impl Thread {
+    fn delete_run(&mut self, run: &str) -> usize {
+        let mut forgotten = 0;
+        for all in self.spaces.values_mut() {
             let before = all.len();
             let is_gone = |known: &&Checkpoint| known.record.run.as_deref() == Some(run);
             let steps = all.iter().filter(is_gone).filter(|known| known.record.source == Source::Loop);
