@@ -99,7 +99,7 @@ impl PostgresSaver {
             let doomed = doomed(space, &made, &kept);
             if !doomed.is_empty() {
                 work.remove(desk, space, &made, &doomed, Removal::Prune).await?;
-                self.commit(transaction).await?;
+                transaction.commit().await?;
                 return Ok(doomed.len());
             }
         }
@@ -142,7 +142,7 @@ impl PostgresSaver {
         let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
         if !doomed.is_empty() {
             work.remove(desk, &space, &work.made(desk, key).await?, &doomed, Removal::Run).await?;
-            self.commit(transaction).await?;
+            transaction.commit().await?;
         }
         Ok(doomed.len())
     }

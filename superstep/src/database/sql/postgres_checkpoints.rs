@@ -141,6 +141,7 @@ const SCRIPTS: &[&str] = &[
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
 
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub(crate) const LIMIT: &str = "SET LOCAL lock_timeout = '12s'";
 pub(crate) const COMMIT: &str = "COMMIT";
 
 // Claims.
