@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::prune::Kept as PruneKept;
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, FieldValue, Lease, ListQuery, Name, Prune,
     SavedCheckpoint, SavedField, Saving, Source, Swept, TaskRecord, check_name,
@@ -461,10 +462,11 @@ impl Checkpointer for MemorySaver {
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         Ok(self.change(thread, |known| {
             let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.record.id, e.record.created_at)).collect();
-            let kept = prune.kept(&root);
+            let root = prune.kept(&root);
+            let kept = PruneKept::new(&root);
             known.retain(|namespace, entry, is_latest| match namespace {
-                "" => kept.contains(&entry.record.id),
-                inner => Prune::keeps_inner(inner, is_latest, &entry.record.parents, &kept),
+                "" => root.contains(&entry.record.id),
+                inner => kept.keeps(inner, is_latest, entry.record.parents.get("").copied()),
             })
         }))
     }

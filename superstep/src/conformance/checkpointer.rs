@@ -152,6 +152,7 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         the_latest_always_stays,
         what_stays_keeps_its_values_and_writes,
         checkpoints_of_subgraphs_stay_with_those_they_ran_under,
+        subgraphs_that_run_stay,
         a_thread_goes_on_after_pruning,
         a_pruned_checkpoint_takes_no_writes;
     names:

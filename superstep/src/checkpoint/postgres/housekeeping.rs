@@ -6,6 +6,7 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
+use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{Desk, Made, Removal, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::postgres_checkpoints as sql;
@@ -149,10 +150,11 @@ impl PostgresSaver {
 }
 
 /// At most a batch of the rows of a namespace that go, if these of the root stay.
-fn doomed(space: &Space, made: &[Made], kept: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
+fn doomed(space: &Space, made: &[Made], root: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
+    let kept = Kept::new(root);
     let stays = |made: &Made| match &*space.name {
-        "" => kept.contains(&made.id),
-        inner => Prune::keeps_under(inner, made.id == space.head, made.root, kept),
+        "" => root.contains(&made.id),
+        inner => kept.keeps(inner, made.id == space.head, made.root),
     };
     made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
 }

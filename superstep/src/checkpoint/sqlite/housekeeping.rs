@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use super::read::stored;
+use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -142,7 +143,8 @@ impl Work<'_> {
             Some(root) => self.made(self.desk(thread, ""), root.key)?,
             None => Vec::new(),
         };
-        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let kept_of_root = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let kept = Kept::new(&kept_of_root);
         let mut root = Some(root);
         for space in &spaces {
             let desk = self.desk(thread, &space.name);
@@ -154,8 +156,8 @@ impl Work<'_> {
                 }
             };
             let stays = |made: &Made| match &*space.name {
-                "" => kept.contains(&made.id),
-                inner => Prune::keeps_under(inner, made.id == space.head, made.root, &kept),
+                "" => kept_of_root.contains(&made.id),
+                inner => kept.keeps(inner, made.id == space.head, made.root),
             };
             let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
             let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();

@@ -152,7 +152,8 @@ impl Naive {
             let stays = |known: &Checkpoint| match space.as_str() {
                 "" => root.contains(&known.record.id),
                 inner => {
-                    let under_kept = known.record.parents.get("").is_some_and(|under| root.contains(under));
+                    let under = known.record.parents.get("");
+                    let under_kept = under.is_some_and(|under| root.contains(under)) || under > root.iter().max();
                     under_kept || (!inner.contains(':') && Some(known.record.id) == latest)
                 }
             };
