@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, Checkpointer, CompiledStateGraph, END, ListQuery, Message, START, SqliteSaver, State,
-    StateGraph,
+    AgentState, AgentStateUpdate, CheckpointId, Checkpointer, CompiledStateGraph, END, Lease, ListQuery, MemorySaver,
+    Message, Prune, START, SqliteSaver, State, StateGraph,
 };
 
 async fn model(state: AgentState) -> AgentStateUpdate {
@@ -174,6 +174,40 @@ fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
         }
         other => panic!("a column holds {other:?}"),
     }
+}
+
+/// Whoever can write to the file can make two rows that stand on each other; reading them never came to an end.
+#[tokio::test]
+async fn rows_that_stand_on_each_other_are_refused() {
+    let folder = folder("circle");
+    let file = folder.join("circle.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let pattern = MemorySaver::new();
+    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let app = graph.checkpointer(pattern.clone()).compile().unwrap();
+    app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
+    let pattern = pattern.get("t", "", None).await.unwrap().unwrap().record;
+    let [before, first, second] = [0, 1, 2].map(|number| CheckpointId::from_u128((1 << 64) + number));
+    let epoch = saver.claim("t", "", None).await.unwrap().epoch;
+    let put = async |id, head, base| {
+        let mut record = pattern.clone();
+        (record.id, record.head, record.parent, record.base) = (id, head, base, base);
+        saver.put(Lease::new("t", "", epoch), record).await.unwrap();
+    };
+    put(first, None, None).await;
+    put(second, Some(first), Some(first)).await;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let set_head = |id: CheckpointId| {
+        other.execute("UPDATE superstep_spaces SET head = ?1", [id.as_u128().to_be_bytes()]).unwrap();
+    };
+    other.execute("DELETE FROM superstep_checkpoints WHERE id = ?1", [first.as_u128().to_be_bytes()]).unwrap();
+    set_head(before);
+    put(first, Some(before), Some(second)).await;
+    set_head(second);
+    let error = saver.get("t", "", None).await.unwrap_err().to_string();
+    assert!(error.ends_with("base: it is not older than the checkpoint; the database is damaged"), "{error}");
+    assert!(saver.prune("t", &Prune::keep_last(1)).await.is_err());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// A body could be so deep that reading it used up the stack; so it may not be, and what is written can be read.
