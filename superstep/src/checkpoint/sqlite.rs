@@ -22,6 +22,7 @@ use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
 };
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
 use crate::id::CheckpointId;
 use crate::seal::Seal;
@@ -159,11 +160,35 @@ impl SqliteSaver {
     }
 
     /// Removes what namespaces hold that nobody has any more, beside others who write.
-    async fn clear(&self, spaces: Vec<i64>) -> Result<(), CheckpointError> {
+    async fn clear(&self, spaces: Vec<i64>) -> Result<usize, CheckpointError> {
+        let mut cleared = 0;
         for space in spaces {
-            while self.change(move |work| work.clear_some(space)).await? {}
+            cleared += self.until_none(move |work| work.clear_some(space)).await?;
         }
-        Ok(())
+        Ok(cleared)
+    }
+
+    /// Runs housekeeping again and again, each time in a transaction of its own, until it finds nothing more to do. It
+    /// says how much each has done, and so does this.
+    async fn until_none(
+        &self,
+        some: impl Fn(&Work<'_>) -> Result<usize, CheckpointError> + Clone + Send + 'static,
+    ) -> Result<usize, CheckpointError> {
+        let mut done = 0;
+        loop {
+            match self.change(some.clone()).await? {
+                0 => return Ok(done),
+                some => done += some,
+            }
+        }
+    }
+
+    /// Removes what belongs to no thread, and says how many rows that were.
+    async fn remove_orphans(&self) -> Result<usize, CheckpointError> {
+        let mut removed = self.until_none(|work| work.remove_some(sql::ORPHANED_SPACES)).await?;
+        let lost = self.read(|work| work.lost_spaces()).await?;
+        removed += self.clear(lost).await?;
+        Ok(removed + self.until_none(|work| work.remove_some(sql::ORPHANED_PENDING)).await?)
     }
 }
 
@@ -214,7 +239,9 @@ impl Checkpointer for SqliteSaver {
         let with = self.settings();
         // A claim that a crash of the machine takes back has lost all who could be fenced by it.
         let job = move |connection: &Connection| with.on(connection).claim(&thread, &namespace, checkpoint);
-        self.database.write(Synced::No, job).await
+        let (claim, expired) = self.database.write(Synced::No, job).await?;
+        self.clear(expired).await?;
+        Ok(claim)
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
@@ -282,29 +309,30 @@ impl Checkpointer for SqliteSaver {
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         let thread = thread.to_owned();
         let spaces = self.change(move |work| work.forget(&thread)).await?;
-        self.clear(spaces).await
+        self.clear(spaces).await.map(drop)
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.change(move |work| work.copy(&from, &to)).await
+        let expired = self.change(move |work| work.copy(&from, &to)).await?;
+        self.clear(expired).await.map(drop)
     }
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
-        let mut pruned = 0;
-        loop {
-            let (thread, prune) = (thread.to_owned(), *prune);
-            match self.change(move |work| work.prune_some(&thread, &prune)).await? {
-                0 => return Ok(pruned),
-                some => pruned += some,
-            }
-        }
+        let (thread, prune) = (thread.to_owned(), *prune);
+        self.until_none(move |work| work.prune_some(&thread, &prune)).await
     }
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let run = run.to_owned();
-        self.change(move |work| work.delete_run(&run)).await
+        let of_run = run.clone();
+        let mut forgotten = 0;
+        for (thread, space) in self.read(move |work| work.spaces_of_run(&of_run)).await? {
+            let run = run.clone();
+            forgotten += self.until_none(move |work| work.forget_some_of_run(&thread, space, &run)).await?;
+        }
+        Ok(forgotten)
     }
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
@@ -317,9 +345,8 @@ impl Checkpointer for SqliteSaver {
             }
         }
         if self.ttl.is_none() {
-            while self.change(|work| work.forget_idle()).await? {}
+            self.until_none(|work| work.forget_idle()).await?;
         }
-        let orphans = self.change(|work| work.remove_orphans()).await?;
-        Ok(Swept { expired, orphans })
+        Ok(Swept { expired, orphans: self.remove_orphans().await? })
     }
 }

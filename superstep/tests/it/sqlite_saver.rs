@@ -240,6 +240,46 @@ async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() 
     assert!(rows <= 400, "{rows} rows were read");
 }
 
+/// More rows than one transaction removes, or one page of a copy has.
+#[tokio::test]
+async fn long_threads_are_copied_and_forgotten_piece_by_piece() {
+    const STEPS: u64 = 1200;
+    let saver = SqliteSaver::memory().unwrap();
+    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
+    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+    let graph = graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
+    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    app.invoke(Counter::default()).thread("t").run_id("long").recursion_limit(20_000).await.unwrap();
+    saver.copy_thread("t", "copy").await.unwrap();
+    let all = async |thread: &str| saver.list(thread, "", &ListQuery::new()).await.unwrap();
+    let (whole, copy) = (all("t").await, all("copy").await);
+    assert_eq!(whole.len() as u64, STEPS + 2);
+    assert_eq!(format!("{whole:?}"), format!("{copy:?}"));
+    saver.delete_thread("t").await.unwrap();
+    assert_eq!(saver.delete_run("long").await.unwrap(), copy.len());
+    assert_eq!(saver.threads(None, 9).await.unwrap(), [""; 0]);
+    assert_eq!(saver.sweep().await.unwrap(), superstep::Swept::default());
+}
+
+/// Every name that was ever claimed stayed in the table of threads.
+#[tokio::test]
+async fn a_claim_that_came_to_nothing_is_swept_after_a_day() {
+    let folder = folder("idle");
+    let file = folder.join("idle.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    chat(saver.clone()).invoke(AgentState { messages: vec![Message::user("hello")] }).thread("used").await.unwrap();
+    for thread in ["old", "new"] {
+        saver.claim(thread, "", None).await.unwrap();
+    }
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let long_ago = "UPDATE superstep_threads SET claimed_at = claimed_at - 86400000001 WHERE name <> 'new'";
+    other.execute(long_ago, []).unwrap();
+    assert_eq!(saver.sweep().await.unwrap(), superstep::Swept::default());
+    let left = "SELECT group_concat(name, ' ') FROM (SELECT name FROM superstep_threads ORDER BY name)";
+    assert_eq!(other.query_row(left, [], |row| row.get::<_, String>(0)).unwrap(), "new used");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[derive(State, Clone, Default, serde::Serialize, serde::Deserialize)]
 struct Counter {
     steps: u64,

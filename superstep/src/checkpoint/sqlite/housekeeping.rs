@@ -1,4 +1,4 @@
-//! Threads as a whole: forgetting, copying, pruning and sweeping.
+//! Threads as a whole: forgetting, copying, pruning and sweeping, in batches beside those who write.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -15,6 +15,9 @@ use crate::id::CheckpointId;
 
 /// So many rows are removed in one transaction, so that others who write need not wait long.
 const BATCH: i64 = 1000;
+
+/// So many rows of a thread that is copied are in memory at once.
+const PAGE: i64 = 200;
 
 /// After so long a claim without checkpoints is forgotten, if threads do not expire.
 const IDLE: Duration = Duration::from_hours(24);
@@ -51,11 +54,11 @@ impl Work<'_> {
         self.done(remove())
     }
 
-    /// Removes some rows of a namespace that nobody has; whether there were any.
-    pub(super) fn clear_some(&self, space: i64) -> Result<bool, CheckpointError> {
+    /// Removes some rows of a namespace that nobody has, and says how many.
+    pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
         let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH]))?;
         let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
-        Ok(checkpoints + pending > 0)
+        Ok(checkpoints + pending)
     }
 
     pub(super) fn spaces(&self, thread: &str) -> Result<Vec<Space>, CheckpointError> {
@@ -71,16 +74,15 @@ impl Work<'_> {
         self.done(find())?.into_iter().map(opened).collect()
     }
 
-    pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+    /// Copies a thread; what is left of an expired one of that name belongs to nobody from then on.
+    pub(super) fn copy(&self, from: &str, to: &str) -> Result<Vec<i64>, CheckpointError> {
         if !self.is_alive(from)? {
             return Err(CheckpointError::backend(format!("there is no thread `{from}` to copy")));
         }
         if self.is_alive(to)? {
             return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
         }
-        for space in self.forget(to)? {
-            while self.clear_some(space)? {}
-        }
+        let expired = self.forget(to)?;
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![to, epoch, micros(SystemTime::now())]))?;
         let thread = self.done(self.connection.query_row(sql::LEASED, params![to, ""], |row| row.get(0)))?;
@@ -89,7 +91,7 @@ impl Work<'_> {
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
             self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key)?;
         }
-        Ok(())
+        Ok(expired)
     }
 
     fn is_alive(&self, thread: &str) -> Result<bool, CheckpointError> {
@@ -100,22 +102,36 @@ impl Work<'_> {
 
     /// Copies row by row: each is sealed for the thread it belongs to.
     fn copy_space(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
-        let rows = || {
-            let mut statement = self.connection.prepare_cached(sql::ALL_ROWS)?;
-            statement.query_map([space], |row| Ok((stored(row)?, row.get::<_, i64>(13)?)))?.collect()
-        };
-        let rows: Vec<_> = self.done(rows())?;
-        for (stored, depth) in rows {
-            let (row, outline) = from.resealed(stored, to)?;
-            self.add(copy, &row, depth)?;
-            if let Some(outline) = outline {
-                self.set_outline(to, copy, row.id, &outline)?;
+        let mut after = Vec::new();
+        loop {
+            let page = || {
+                let mut statement = self.connection.prepare_cached(sql::PAGE)?;
+                let columns = |row: &rusqlite::Row<'_>| Ok((stored(row)?, row.get::<_, i64>(13)?));
+                statement.query_map(params![space, after, PAGE], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+            };
+            let rows = self.done(page())?;
+            let Some((last, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
+            after.clone_from(&last.id);
+            for (stored, depth) in rows {
+                let (row, outline) = from.resealed(stored, to)?;
+                self.add(copy, &row, depth)?;
+                if let Some(outline) = outline {
+                    self.set_outline(to, copy, row.id, &outline)?;
+                }
             }
         }
-        for row in self.pending(from, sql::ALL_PENDING, [space])? {
-            self.set_pending(copy, &from.resealed_pending(&row, to)?)?;
+    }
+
+    fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+        let mut after = (Vec::new(), Vec::new());
+        loop {
+            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE])?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = (id_bytes(last.checkpoint).to_vec(), last.task.as_u128().to_be_bytes().to_vec());
+            for row in &rows {
+                self.set_pending(copy, &from.resealed_pending(row, to)?)?;
+            }
         }
-        Ok(())
     }
 
     /// Rows of what tasks wrote in a namespace.
@@ -194,24 +210,29 @@ impl Work<'_> {
         self.done(find())?.into_iter().map(made).collect()
     }
 
-    pub(super) fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+    /// The namespaces that hold checkpoints of a run, with their threads.
+    pub(super) fn spaces_of_run(&self, run: &str) -> Result<Vec<(String, i64)>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::SPACES_OF_RUN)?;
+            statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        self.done(find())
+    }
+
+    /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
+    pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
+        let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
+        let desk = self.desk(thread, &space.name);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::OF_RUN)?;
-            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-            statement.query_map([run], columns)?.collect::<rusqlite::Result<Vec<(String, String, i64, Vec<u8>)>>>()
+            statement.query_map(params![key, run, BATCH], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Vec<u8>>>>()
         };
-        let found = self.done(find())?;
-        for of_space in found.chunk_by(|a, b| a.2 == b.2) {
-            let (thread, namespace, key, _) = &of_space[0];
-            let desk = self.desk(thread, namespace);
-            let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-            let doomed = of_space.iter().map(|(_, _, _, bytes)| id(bytes)).collect::<Result<HashSet<_>, _>>()?;
-            let made = self.made(desk, *key)?;
-            if let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == *key) {
-                self.remove(desk, &space, &made, &doomed, Removal::Run)?;
-            }
+        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+        let doomed = self.done(find())?.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+        if !doomed.is_empty() {
+            self.remove(desk, &space, &self.made(desk, key)?, &doomed, Removal::Run)?;
         }
-        Ok(found.len())
+        Ok(doomed.len())
     }
 
     pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
@@ -223,16 +244,23 @@ impl Work<'_> {
         self.done(find())
     }
 
-    /// Forgets some claims of long ago that came to nothing; whether there may be more.
-    pub(super) fn forget_idle(&self) -> Result<bool, CheckpointError> {
+    /// Forgets some claims of long ago that came to nothing, and says how many.
+    pub(super) fn forget_idle(&self) -> Result<usize, CheckpointError> {
         let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
-        let forgotten = self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))?;
-        Ok(forgotten == BATCH as usize)
+        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))
     }
 
-    /// Removes what belongs to no thread, and says how many rows that were.
-    pub(super) fn remove_orphans(&self) -> Result<usize, CheckpointError> {
-        let all = [sql::ORPHANED_SPACES, sql::ORPHANED_CHECKPOINTS, sql::ORPHANED_PENDING];
-        all.into_iter().map(|sql| self.done(self.run(sql, []))).sum()
+    /// The namespaces that nobody has, but whose rows are there.
+    pub(super) fn lost_spaces(&self) -> Result<Vec<i64>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::LOST_SPACES)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        };
+        self.done(find())
+    }
+
+    /// Removes at most a batch of what belongs to nobody, and says how many rows that were.
+    pub(super) fn remove_some(&self, sql: &str) -> Result<usize, CheckpointError> {
+        self.done(self.run(sql, [BATCH]))
     }
 }

@@ -18,19 +18,18 @@ struct Leased {
 }
 
 impl Work<'_> {
+    /// Claims a thread; what is left of one that had expired belongs to nobody from then on.
     pub(super) fn claim(
         &self,
         thread: &str,
         namespace: &str,
         checkpoint: Option<CheckpointId>,
-    ) -> Result<Claim, CheckpointError> {
-        for space in self.forget_expired(thread)?.unwrap_or_default() {
-            while self.clear_some(space)? {}
-        }
+    ) -> Result<(Claim, Vec<i64>), CheckpointError> {
+        let expired = self.forget_expired(thread)?.unwrap_or_default();
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![thread, epoch, micros(SystemTime::now())]))?;
         let (head, found) = self.get(thread, namespace, checkpoint)?;
-        Ok(Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found))
+        Ok((Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found), expired))
     }
 
     pub(super) fn next_epoch(&self) -> Result<i64, CheckpointError> {

@@ -275,33 +275,52 @@ pub(crate) const SOME_PENDING: &str = "
 pub(crate) const MADE: &str = "
     SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
-pub(crate) const OF_RUN: &str = "
-    SELECT t.name, s.name, s.key, c.id
-    FROM superstep_checkpoints c JOIN superstep_spaces s ON s.key = c.space JOIN superstep_threads t ON t.key = s.thread
-    WHERE c.run = ?1 ORDER BY s.key, c.id
+/// The namespaces that hold checkpoints of a run, with their threads.
+pub(crate) const SPACES_OF_RUN: &str = "
+    SELECT t.name, s.key FROM superstep_spaces s JOIN superstep_threads t ON t.key = s.thread
+    WHERE s.key IN (SELECT c.space FROM superstep_checkpoints c WHERE c.run = ?1) ORDER BY s.key
 ";
+pub(crate) const OF_RUN: &str =
+    "SELECT id FROM superstep_checkpoints WHERE space = ?1 AND run = ?2 ORDER BY id LIMIT ?3";
 /// What was written under `?2` and has values in the tails of `?3`.
 pub(crate) const CONSUMED: &str = "
     SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND consumed = ?3
 ";
-pub(crate) const ALL_PENDING: &str = "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1";
+/// A page of what tasks wrote in a namespace.
+pub(crate) const PENDING_PAGE: &str = "
+    SELECT checkpoint, task, consumed, body FROM superstep_pending
+    WHERE space = ?1 AND (checkpoint, task) > (?2, ?3) ORDER BY checkpoint, task LIMIT ?4
+";
 pub(crate) const REMOVE_CHECKPOINT: &str = "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
 pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
 pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE key = ?1";
-pub(crate) const ALL_ROWS: &str =
-    concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 ORDER BY c.id");
+/// A page of the rows of a namespace, with all that is in them.
+pub(crate) const PAGE: &str = concat!(
+    "SELECT 0, ",
+    columns!(),
+    ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id > ?2 ORDER BY c.id LIMIT ?3"
+);
 pub(crate) const EXPIRED: &str = "
     SELECT t.name FROM superstep_threads t
     WHERE t.claimed_at <= ?1
         AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND s.used_at > ?1)
     ORDER BY t.key
 ";
-pub(crate) const ORPHANED_SPACES: &str =
-    "DELETE FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads)";
-pub(crate) const ORPHANED_CHECKPOINTS: &str =
-    "DELETE FROM superstep_checkpoints WHERE space NOT IN (SELECT key FROM superstep_spaces)";
+pub(crate) const ORPHANED_SPACES: &str = "
+    DELETE FROM superstep_spaces WHERE key IN (
+        SELECT key FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads) LIMIT ?1
+    )
+";
+/// The namespaces that are gone, but whose rows are not. None of them comes again: keys are given out once.
+pub(crate) const LOST_SPACES: &str = "
+    SELECT space FROM superstep_checkpoints WHERE space NOT IN (SELECT key FROM superstep_spaces)
+    UNION
+    SELECT space FROM superstep_pending WHERE space NOT IN (SELECT key FROM superstep_spaces)
+";
 pub(crate) const ORPHANED_PENDING: &str = "
-    DELETE FROM superstep_pending AS p WHERE NOT EXISTS (
-        SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
+    DELETE FROM superstep_pending WHERE rowid IN (
+        SELECT p.rowid FROM superstep_pending p WHERE NOT EXISTS (
+            SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
+        ) LIMIT ?1
     )
 ";
