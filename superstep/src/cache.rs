@@ -17,6 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::seal::Seal;
+
 pub(crate) use self::flight::{Flight, Landing, Turn, take_off};
 pub use self::memory::MemoryCache;
 #[cfg(feature = "postgres")]
@@ -138,6 +141,25 @@ impl CacheError {
     /// Wraps the error of the database behind a cache.
     pub fn backend(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Backend(source.into())
+    }
+}
+
+/// Seals and opens the values of a database, each bound to its key.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl Seal {
+    fn seal_cached(&self, namespace: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
+        self.seal(&[b"cache", namespace, key], value)
+    }
+
+    /// What cannot be opened is not there: it is computed again, and kept with the seal of now.
+    fn open_cached(&self, namespace: &[u8], key: &[u8], sealed: &[u8]) -> Option<Bytes> {
+        match self.open(&[b"cache", namespace, key], sealed) {
+            Ok(value) => Some(value.into_owned().into()),
+            Err(error) => {
+                tracing::debug!(%error, "a cached result cannot be opened");
+                None
+            }
+        }
     }
 }
 

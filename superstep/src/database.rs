@@ -11,10 +11,10 @@ pub(crate) mod sql;
 mod sqlite;
 
 pub use error::DatabaseError;
-#[cfg(feature = "postgres")]
-pub(crate) use postgres::Client as PostgresClient;
 #[cfg(feature = "postgres-tls")]
 pub use postgres::PostgresTls;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::{Client as PostgresClient, Transaction as PostgresTransaction};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]

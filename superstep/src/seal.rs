@@ -1,4 +1,5 @@
-//! The envelope around every value that is kept on disk: checkpoints, store items, cached results.
+//! The envelope around values that are kept on disk: of checkpoints, of what tasks wrote, and cached results. Items of a
+//! store have none, because databases search them.
 //!
 //! Format 1:
 //!

@@ -12,6 +12,7 @@ use super::{Cache, CacheError, CacheKey, namespace_bytes};
 use crate::clock::{Clock, lifetime};
 use crate::database::sql::postgres_cache as sql;
 use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
+use crate::seal::Seal;
 
 /// A [`Cache`] in a PostgreSQL database, shared by all processes that use it.
 ///
@@ -29,13 +30,33 @@ use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
 #[derive(Debug, Clone)]
 pub struct PostgresCache {
     database: PostgresDatabase,
+    seal: Seal,
     clock: Clock,
 }
 
 impl PostgresCache {
     /// The cache in this database.
     pub fn new(database: &PostgresDatabase) -> Self {
-        Self { database: database.clone(), clock: Clock::system() }
+        Self { database: database.clone(), seal: Seal::new(), clock: Clock::system() }
+    }
+
+    /// How values are sealed: compressed or encrypted. Keys and namespaces are not.
+    ///
+    /// A value that cannot be opened, because its key was taken away or it is not encrypted, counts as one that is not
+    /// there.
+    ///
+    /// ```
+    /// # fn example(cache: superstep::PostgresCache) {
+    /// use superstep::Seal;
+    ///
+    /// let cache = cache.seal(Seal::new());
+    /// # drop(cache);
+    /// # }
+    /// ```
+    #[must_use = "it gives back the cache"]
+    pub fn seal(mut self, seal: Seal) -> Self {
+        self.seal = seal;
+        self
     }
 
     /// Entries expire by this clock.
@@ -65,8 +86,9 @@ impl Cache for PostgresCache {
             &[(&now, Type::INT8), (&namespaces, Type::BYTEA_ARRAY), (&names, Type::BYTEA_ARRAY)];
         for row in self.run(sql::GET, values).await? {
             let ordinal: i64 = row.try_get(0).in_database(&self.database)?;
-            let value: Vec<u8> = row.try_get(1).in_database(&self.database)?;
-            found[ordinal as usize - 1] = Some(value.into());
+            let sealed: Vec<u8> = row.try_get(1).in_database(&self.database)?;
+            let place = ordinal as usize - 1;
+            found[place] = self.seal.open_cached(&namespaces[place], names[place], &sealed);
         }
         Ok(found)
     }
@@ -80,7 +102,9 @@ impl Cache for PostgresCache {
         let expiries: Vec<Option<i64>> = entries.values().map(|(_, ttl)| expiry(ttl)).collect();
         let namespaces: Vec<Vec<u8>> = entries.keys().map(|key| namespace_bytes(&key.namespace)).collect();
         let keys: Vec<&[u8]> = entries.keys().map(|key| key.key.as_bytes()).collect();
-        let bytes: Vec<&[u8]> = entries.values().map(|(value, _)| &value[..]).collect();
+        let named = namespaces.iter().zip(&keys).zip(entries.values());
+        let sealed = named.map(|((namespace, key), (value, _))| self.seal.seal_cached(namespace, key, value));
+        let bytes: Vec<Vec<u8>> = sealed.collect();
         let values: &[(&(dyn ToSql + Sync), Type)] = &[
             (&namespaces, Type::BYTEA_ARRAY),
             (&keys, Type::BYTEA_ARRAY),

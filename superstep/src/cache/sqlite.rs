@@ -11,6 +11,7 @@ use super::{Cache, CacheError, CacheKey, namespace_bytes};
 use crate::clock::{Clock, lifetime};
 use crate::database::sql::sqlite_cache as sql;
 use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
+use crate::seal::Seal;
 
 /// A [`Cache`] in a SQLite database, which outlives the process and can be shared by several.
 ///
@@ -32,13 +33,14 @@ use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
 #[derive(Debug, Clone)]
 pub struct SqliteCache {
     database: SqliteDatabase,
+    seal: Seal,
     clock: Clock,
 }
 
 impl SqliteCache {
     /// The cache in this database.
     pub fn new(database: &SqliteDatabase) -> Self {
-        Self { database: database.clone(), clock: Clock::system() }
+        Self { database: database.clone(), seal: Seal::new(), clock: Clock::system() }
     }
 
     /// The cache in this file, which is created if there is none.
@@ -49,6 +51,23 @@ impl SqliteCache {
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
         Ok(Self::new(&SqliteDatabase::open(path)?))
+    }
+
+    /// How values are sealed: compressed or encrypted. Keys and namespaces are not.
+    ///
+    /// A value that cannot be opened, because its key was taken away or it is not encrypted, counts as one that is not
+    /// there.
+    ///
+    /// ```
+    /// use superstep::{Seal, SqliteCache, SqliteDatabase};
+    ///
+    /// let cache = SqliteCache::new(&SqliteDatabase::memory()?).seal(Seal::new());
+    /// # Ok::<(), superstep::DatabaseError>(())
+    /// ```
+    #[must_use = "it gives back the cache"]
+    pub fn seal(mut self, seal: Seal) -> Self {
+        self.seal = seal;
+        self
     }
 
     /// Entries expire by this clock.
@@ -62,18 +81,19 @@ impl SqliteCache {
 #[async_trait]
 impl Cache for SqliteCache {
     async fn get(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>, CacheError> {
-        let (keys, now) = (keys.to_vec(), self.clock.microseconds());
-        self.database.read(move |connection| keys.iter().map(|key| get(connection, key, now)).collect()).await
+        let (keys, now, seal) = (keys.to_vec(), self.clock.microseconds(), self.seal.clone());
+        self.database.read(move |connection| keys.iter().map(|key| get(connection, &seal, key, now)).collect()).await
     }
 
     async fn set(&self, entries: Vec<(CacheKey, Bytes, Option<Duration>)>) -> Result<(), CacheError> {
-        let now = self.clock.microseconds();
+        let (now, seal) = (self.clock.microseconds(), self.seal.clone());
         let set = move |connection: &Connection| {
             execute(connection, sql::FORGET_EXPIRED, [now])?;
             entries.iter().try_for_each(|(key, value, ttl)| {
                 let expires_at = lifetime(*ttl, now).map(|ttl| now + ttl);
                 let namespace = namespace_bytes(&key.namespace);
-                execute(connection, sql::SET, params![namespace, key.key.as_bytes(), &value[..], expires_at])
+                let sealed = seal.seal_cached(&namespace, key.key.as_bytes(), value);
+                execute(connection, sql::SET, params![namespace, key.key.as_bytes(), sealed, expires_at])
             })
         };
         self.database.write(Synced::No, set).await
@@ -93,13 +113,14 @@ impl Cache for SqliteCache {
     }
 }
 
-fn get(connection: &Connection, key: &CacheKey, now: i64) -> Result<Option<Bytes>, CacheError> {
+fn get(connection: &Connection, seal: &Seal, key: &CacheKey, now: i64) -> Result<Option<Bytes>, CacheError> {
     let namespace = namespace_bytes(&key.namespace);
     let run = || {
         let mut statement = connection.prepare_cached(sql::GET)?;
         statement.query_row(params![now, namespace, key.key.as_bytes()], |row| row.get::<_, Vec<u8>>(0)).optional()
     };
-    Ok(run().in_database(connection)?.map(Bytes::from))
+    let sealed = run().in_database(connection)?;
+    Ok(sealed.and_then(|sealed| seal.open_cached(&namespace, key.key.as_bytes(), &sealed)))
 }
 
 fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<(), CacheError> {

@@ -13,12 +13,13 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::prune::Kept as PruneKept;
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
-    Swept, TaskRecord, check_name,
+    Source, Swept, TaskRecord, check_name,
 };
 use crate::id::CheckpointId;
-use entry::Entry;
+use entry::{Entry, Written};
 
 /// Keeps checkpoints in memory; clones share them.
 ///
@@ -74,6 +75,10 @@ impl Thread {
         std::iter::once(("", &self.root)).chain(inner).filter(|(_, space)| !space.checkpoints.is_empty())
     }
 
+    fn spaces_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
+        std::iter::once(&mut self.root).chain(self.inner.values_mut())
+    }
+
     /// Forgets what is not to be kept, and says how much that was.
     fn retain(&mut self, keep: impl Fn(&str, &Entry, bool) -> bool) -> usize {
         let root = self.root.retain(|entry, latest| keep("", entry, latest));
@@ -127,7 +132,7 @@ impl MemorySaver {
         Self::default()
     }
 
-    /// Forgets threads that were not written to for so long.
+    /// Forgets threads that were neither claimed nor written to for so long.
     ///
     /// ```
     /// use std::time::Duration;
@@ -213,6 +218,22 @@ impl Namespace {
         let (before, head) = (self.checkpoints.len(), self.head());
         self.checkpoints.retain(|entry| keep(entry, Some(entry.id) == head));
         before - self.checkpoints.len()
+    }
+
+    /// Forgets what the steps of a run wrote under the checkpoints that they went on from.
+    fn forget_writes_of(&mut self, run: &str) {
+        for place in 0..self.checkpoints.len() {
+            let entry = &self.checkpoints[place];
+            if entry.run.as_deref() != Some(run) || entry.source != Source::Loop {
+                continue;
+            }
+            let (step, base) = (entry.step, entry.base.map(|base| self.place(base)));
+            if let Some(Ok(base)) = base
+                && self.checkpoints[base].step + 1 == step
+            {
+                self.checkpoints[base].written = Written::Nothing;
+            }
+        }
     }
 
     fn put(&mut self, lease: Lease<'_>, record: CheckpointRecord) -> Result<(), CheckpointError> {
@@ -358,10 +379,11 @@ impl Checkpointer for MemorySaver {
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         Ok(self.change(thread, |known| {
             let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.id, e.created_at)).collect();
-            let kept = prune.kept(&root);
+            let root = prune.kept(&root);
+            let kept = PruneKept::new(&root);
             known.retain(|namespace, entry, is_latest| match namespace {
-                "" => kept.contains(&entry.id),
-                inner => Prune::keeps_inner(inner, is_latest, &entry.parents, &kept),
+                "" => root.contains(&entry.id),
+                inner => kept.keeps(inner, is_latest, entry.parents.get("").copied()),
             })
         }))
     }
@@ -369,7 +391,14 @@ impl Checkpointer for MemorySaver {
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let stays = |entry: &Entry| entry.run.as_deref() != Some(run);
         let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
-            shard.threads.values_mut().map(|known| known.retain(|_, entry, _| stays(entry))).sum()
+            let mut forgotten = 0;
+            shard.threads.retain(|_, known| {
+                known.spaces_mut().for_each(|space| space.forget_writes_of(run));
+                let of_thread = known.retain(|_, entry, _| stays(entry));
+                forgotten += of_thread;
+                of_thread == 0 || known.spaces().next().is_some()
+            });
+            forgotten
         };
         Ok(self.each_shard().map(forget).sum())
     }

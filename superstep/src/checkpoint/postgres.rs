@@ -53,7 +53,7 @@ pub struct PostgresSaver {
     seal: Seal,
     /// In microseconds.
     ttl: Option<i64>,
-    /// The shapes that are known to be in the database.
+    /// The shapes that were added with this seal, and need not be added again.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
     pitch: Pitch,
@@ -91,11 +91,12 @@ impl PostgresSaver {
     /// How values are sealed: compressed or encrypted.
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
-        Self { seal, ..self }
+        // Shapes that were added before are sealed otherwise.
+        Self { seal, shapes: Arc::default(), ..self }
     }
 
-    /// Forgets threads that were not written to for so long, by the clock of the database. They are gone at once;
-    /// [`sweep`](Checkpointer::sweep) frees their space.
+    /// Forgets threads that were neither claimed nor written to for so long, by the clock of the database. They are gone
+    /// at once; [`sweep`](Checkpointer::sweep) frees their space.
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> Self {
         /// The calendar of the database does not reach back much further.
@@ -250,6 +251,9 @@ impl Checkpointer for PostgresSaver {
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
         let expired = self.forget_all_expired().await?;
+        if self.ttl.is_none() {
+            self.forget_idle().await?;
+        }
         Ok(Swept { expired, orphans: self.remove_orphans().await? })
     }
 }

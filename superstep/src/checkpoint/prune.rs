@@ -8,7 +8,7 @@ use crate::id::CheckpointId;
 /// Which checkpoints of a thread stay; the latest always does.
 ///
 /// It speaks of the root graph's checkpoints. Those of subgraphs stay with the root's checkpoint that they ran
-/// under; of a subgraph with a history of its own the latest stays too.
+/// under, or run just now; of a subgraph with a history of its own the latest stays too.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,18 +64,27 @@ impl Prune {
         parents: &BTreeMap<String, CheckpointId>,
         root: &HashSet<CheckpointId>,
     ) -> bool {
-        Self::keeps_under(namespace, is_latest, parents.get("").copied(), root)
+        Kept::new(root).keeps(namespace, is_latest, parents.get("").copied())
+    }
+}
+
+/// The root's checkpoints that stay.
+pub(crate) struct Kept<'a> {
+    root: &'a HashSet<CheckpointId>,
+    newest: Option<CheckpointId>,
+}
+
+impl<'a> Kept<'a> {
+    pub(crate) fn new(root: &'a HashSet<CheckpointId>) -> Self {
+        Self { root, newest: root.iter().max().copied() }
     }
 
-    /// The same, by the root's checkpoint that it ran under.
-    pub(crate) fn keeps_under(
-        namespace: &str,
-        is_latest: bool,
-        under: Option<CheckpointId>,
-        root: &HashSet<CheckpointId>,
-    ) -> bool {
-        let under_kept = under.is_some_and(|under| root.contains(&under));
-        under_kept || (is_latest && has_own_history(namespace))
+    /// Whether a checkpoint of a subgraph stays that ran under this one of the root.
+    pub(crate) fn keeps(&self, namespace: &str, is_latest: bool, under: Option<CheckpointId>) -> bool {
+        // It runs just now, if the root's own checkpoint is not saved yet.
+        let is_running = under > self.newest;
+        let under_kept = under.is_some_and(|under| self.root.contains(&under));
+        is_running || under_kept || (is_latest && has_own_history(namespace))
     }
 }
 

@@ -4,6 +4,13 @@
 //! each field of the state, where its pieces lie, so that reading walks a bounded number of rows. An outline also
 //! gathers long tails from many rows. Outlines are derived: they can be made again from the bodies as long as those
 //! are there, and pruning replaces pieces that go away by outlines that hold them.
+//!
+//! - [`Desk`]: seals and opens the rows of one namespace of one thread.
+//! - [`Shelf`]: opened rows, and the checkpoints that can be put together from them.
+//! - [`Outline`]: where the pieces of each field lie, as seen from one row.
+//! - [`Pitch`]: how many rows there are from one outline to the next, and how many pieces one gathers.
+//! - [`Inputs`]: inputs that were saved last, so that the first step after them need not save them again.
+//! - [`Made`]: a row without what is in it, as housekeeping looks at it.
 
 mod body;
 mod found;
@@ -18,7 +25,7 @@ pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
 pub(crate) use inputs::Inputs;
 pub(crate) use outline::Outline;
-pub(crate) use removal::{needed_without, outlines_without};
+pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
 
 use crate::id::{CheckpointId, TaskId};

@@ -22,6 +22,7 @@ use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
 };
+use crate::database::sql::sqlite_checkpoints as sql;
 use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
 use crate::id::CheckpointId;
 use crate::seal::Seal;
@@ -56,7 +57,7 @@ pub struct SqliteSaver {
     database: SqliteDatabase,
     seal: Seal,
     ttl: Option<Duration>,
-    /// The shapes that are known to be in the database.
+    /// The shapes that were added with this seal, and need not be added again.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
     pitch: Pitch,
@@ -96,11 +97,12 @@ impl SqliteSaver {
     /// How values are sealed: compressed or encrypted.
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
-        Self { seal, ..self }
+        // Shapes that were added before are sealed otherwise.
+        Self { seal, shapes: Arc::default(), ..self }
     }
 
-    /// Forgets threads that were not written to for so long. They are gone at once; [`sweep`](Checkpointer::sweep)
-    /// frees their space.
+    /// Forgets threads that were neither claimed nor written to for so long. They are gone at once;
+    /// [`sweep`](Checkpointer::sweep) frees their space.
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
@@ -142,7 +144,7 @@ impl SqliteSaver {
 
     async fn read<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+        job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
         let with = self.settings();
         self.database.read(move |connection| job(&with.on(connection))).await
@@ -151,10 +153,42 @@ impl SqliteSaver {
     /// Runs housekeeping in a transaction of its own.
     async fn change<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Reading<'_>) -> Result<T, CheckpointError> + Send + 'static,
+        job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
         let with = self.settings();
         self.database.write(Synced::Yes, move |connection| job(&with.on(connection))).await
+    }
+
+    /// Removes what namespaces hold that nobody has any more, beside others who write.
+    async fn clear(&self, spaces: Vec<i64>) -> Result<usize, CheckpointError> {
+        let mut cleared = 0;
+        for space in spaces {
+            cleared += self.until_none(move |work| work.clear_some(space)).await?;
+        }
+        Ok(cleared)
+    }
+
+    /// Runs housekeeping again and again, each time in a transaction of its own, until it finds nothing more to do. It
+    /// says how much each has done, and so does this.
+    async fn until_none(
+        &self,
+        some: impl Fn(&Work<'_>) -> Result<usize, CheckpointError> + Clone + Send + 'static,
+    ) -> Result<usize, CheckpointError> {
+        let mut done = 0;
+        loop {
+            match self.change(some.clone()).await? {
+                0 => return Ok(done),
+                some => done += some,
+            }
+        }
+    }
+
+    /// Removes what belongs to no thread, and says how many rows that were.
+    async fn remove_orphans(&self) -> Result<usize, CheckpointError> {
+        let mut removed = self.until_none(|work| work.remove_some(sql::ORPHANED_SPACES)).await?;
+        let lost = self.read(|work| work.lost_spaces()).await?;
+        removed += self.clear(lost).await?;
+        Ok(removed + self.until_none(|work| work.remove_some(sql::ORPHANED_PENDING)).await?)
     }
 }
 
@@ -167,13 +201,13 @@ struct Settings {
 }
 
 impl Settings {
-    fn on<'a>(&'a self, connection: &'a Connection) -> Reading<'a> {
-        Reading { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
+    fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
+        Work { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
     }
 }
 
 /// What a job works with.
-struct Reading<'a> {
+struct Work<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
@@ -181,7 +215,7 @@ struct Reading<'a> {
     rows_read: &'a AtomicU64,
 }
 
-impl Reading<'_> {
+impl Work<'_> {
     fn desk<'b>(&'b self, thread: &'b str, namespace: &'b str) -> Desk<'b> {
         Desk { seal: self.seal, thread, namespace }
     }
@@ -205,7 +239,9 @@ impl Checkpointer for SqliteSaver {
         let with = self.settings();
         // A claim that a crash of the machine takes back has lost all who could be fenced by it.
         let job = move |connection: &Connection| with.on(connection).claim(&thread, &namespace, checkpoint);
-        self.database.write(Synced::No, job).await
+        let (claim, expired) = self.database.write(Synced::No, job).await?;
+        self.clear(expired).await?;
+        Ok(claim)
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
@@ -251,7 +287,7 @@ impl Checkpointer for SqliteSaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        self.read(move |reading| Ok(reading.get(&thread, &namespace, checkpoint)?.1)).await
+        self.read(move |work| Ok(work.get(&thread, &namespace, checkpoint)?.1)).await
     }
 
     async fn list(
@@ -261,56 +297,60 @@ impl Checkpointer for SqliteSaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace, query) = (thread.to_owned(), namespace.to_owned(), query.clone());
-        self.read(move |reading| reading.list(&thread, &namespace, query)).await
+        self.read(move |work| work.list(&thread, &namespace, query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
         let thread = thread.to_owned();
-        self.read(move |reading| reading.namespaces(&thread)).await
+        self.read(move |work| work.namespaces(&thread)).await
     }
 
     async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
         let after = after.map(ToOwned::to_owned);
-        self.read(move |reading| reading.threads(after.as_deref(), limit)).await
+        self.read(move |work| work.threads(after.as_deref(), limit)).await
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         let thread = thread.to_owned();
-        let spaces = self.change(move |reading| reading.forget(&thread)).await?;
-        for space in spaces {
-            while self.change(move |reading| reading.clear_some(space)).await? {}
-        }
-        Ok(())
+        let spaces = self.change(move |work| work.forget(&thread)).await?;
+        self.clear(spaces).await.map(drop)
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.change(move |reading| reading.copy(&from, &to)).await
+        let expired = self.change(move |work| work.copy(&from, &to)).await?;
+        self.clear(expired).await.map(drop)
     }
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
-        let mut pruned = 0;
-        loop {
-            let (thread, prune) = (thread.to_owned(), *prune);
-            match self.change(move |reading| reading.prune_some(&thread, &prune)).await? {
-                0 => return Ok(pruned),
-                some => pruned += some,
-            }
-        }
+        let (thread, prune) = (thread.to_owned(), *prune);
+        self.until_none(move |work| work.prune_some(&thread, &prune)).await
     }
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
         let run = run.to_owned();
-        self.change(move |reading| reading.delete_run(&run)).await
+        let of_run = run.clone();
+        let mut forgotten = 0;
+        for (thread, space) in self.read(move |work| work.spaces_of_run(&of_run)).await? {
+            let run = run.clone();
+            forgotten += self.until_none(move |work| work.forget_some_of_run(&thread, space, &run)).await?;
+        }
+        Ok(forgotten)
     }
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
-        let expired = self.read(|reading| reading.expired()).await?;
-        for thread in &expired {
-            self.delete_thread(thread).await?;
+        let mut expired = 0;
+        for thread in self.read(|work| work.expired()).await? {
+            // One that was used meanwhile stays.
+            if let Some(spaces) = self.change(move |work| work.forget_expired(&thread)).await? {
+                expired += 1;
+                self.clear(spaces).await?;
+            }
         }
-        let orphans = self.change(|reading| reading.remove_orphans()).await?;
-        Ok(Swept { expired: expired.len(), orphans })
+        if self.ttl.is_none() {
+            self.until_none(|work| work.forget_idle()).await?;
+        }
+        Ok(Swept { expired, orphans: self.remove_orphans().await? })
     }
 }

@@ -141,6 +141,9 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         a_deleted_thread_is_gone_and_others_stay,
         a_deleted_run_takes_only_its_checkpoints,
         values_outlive_the_run_that_wrote_them,
+        a_thread_goes_with_its_last_run,
+        what_a_deleted_run_wrote_is_not_taken_up_again,
+        writes_that_a_deleted_run_did_not_take_up_stay,
         a_sound_checkpointer_has_nothing_to_sweep;
     prune:
         the_last_ones_stay,
@@ -149,6 +152,7 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         the_latest_always_stays,
         what_stays_keeps_its_values_and_writes,
         checkpoints_of_subgraphs_stay_with_those_they_ran_under,
+        subgraphs_that_run_stay,
         a_thread_goes_on_after_pruning,
         a_pruned_checkpoint_takes_no_writes;
     names:
@@ -173,5 +177,9 @@ const EXPIRY: &[(&str, Duration, fn(Stage) -> Trying)] = &[
     ("an_expired_thread_can_be_made_again", MOMENT, |stage| {
         Box::pin(housekeeping::an_expired_thread_can_be_made_again(stage))
     }),
+    ("a_claim_without_checkpoints_expires", MOMENT, |stage| {
+        Box::pin(housekeeping::a_claim_without_checkpoints_expires(stage))
+    }),
+    ("a_claim_is_a_use", housekeeping::WHILE, |stage| Box::pin(housekeeping::a_claim_is_a_use(stage))),
     ("a_thread_that_is_used_stays", LONG, |stage| Box::pin(housekeeping::a_thread_that_is_used_stays(stage))),
 ];

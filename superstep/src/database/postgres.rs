@@ -11,6 +11,7 @@ mod migrate;
 mod tests;
 #[cfg(feature = "postgres-tls")]
 mod tls;
+mod transaction;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use super::{Component, DatabaseError};
 pub use self::builder::PostgresBuilder;
 #[cfg(feature = "postgres-tls")]
 pub use self::tls::PostgresTls;
+pub(crate) use self::transaction::Transaction;
 
 /// A connection from the pool, which it goes back to when dropped. One that was lost does not.
 pub(crate) type Client = deadpool_postgres::Client;

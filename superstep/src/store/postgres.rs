@@ -12,7 +12,6 @@ mod tests;
 mod write;
 
 use async_trait::async_trait;
-use tokio_postgres::IsolationLevel;
 
 use self::pgvector::Pgvector;
 pub use self::pgvector::VectorSearch;
@@ -21,7 +20,7 @@ use self::write::Writes;
 use super::prepare::{Ready, Setup};
 use super::{Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig};
 use crate::clock::Clock;
-use crate::database::{InDatabase, PostgresClient as Client, PostgresDatabase};
+use crate::database::{PostgresClient as Client, PostgresDatabase};
 
 /// A [`Store`] in a PostgreSQL database.
 ///
@@ -93,20 +92,20 @@ impl PostgresStore {
     pub async fn sweep(&self) -> Result<usize, StoreError> {
         let now = self.clock.microseconds();
         let mut client = self.database.client().await?;
-        let transaction = client.transaction().await.in_database(&self.database)?;
+        let transaction = self.database.begin(&mut client).await?;
         let mut writes = Writes::begin(transaction.client(), &self.database, now, 0).await?;
         let removed = writes.sweep().await?;
-        transaction.commit().await.in_database(&self.database)?;
+        transaction.commit().await?;
         Ok(removed)
     }
 
     async fn write(&self, ops: Vec<Ready>, now: i64) -> Result<Vec<StoreReply>, StoreError> {
         let mut client = self.database.client().await?;
-        let transaction = client.transaction().await.in_database(&self.database)?;
+        let transaction = self.database.begin(&mut client).await?;
         let puts = ops.iter().filter(|op| matches!(op, Ready::Put(_))).count();
         let mut writes = Writes::begin(transaction.client(), &self.database, now, puts).await?;
         let replies = writes.batch(ops).await?;
-        transaction.commit().await.in_database(&self.database)?;
+        transaction.commit().await?;
         Ok(replies)
     }
 
@@ -118,21 +117,20 @@ impl PostgresStore {
             _ => self.read_snapshot(&mut client, ops, now).await?,
         };
         if !refreshed.is_empty() {
-            let transaction = client.transaction().await.in_database(&self.database)?;
+            let transaction = self.database.begin(&mut client).await?;
             // In the order of all writes: two that change the same items in another order would block each other.
             let writes = Writes::begin(transaction.client(), &self.database, now, 0).await?;
             writes.refresh(&refreshed).await?;
-            transaction.commit().await.in_database(&self.database)?;
+            transaction.commit().await?;
         }
         Ok(replies)
     }
 
     async fn read_snapshot(&self, client: &mut Client, ops: &[Ready], now: i64) -> Result<Answers, StoreError> {
-        let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let transaction = begin.start().await.in_database(&self.database)?;
+        let transaction = self.database.begin_reading(client).await?;
         let reads = Reads::new(transaction.client(), &self.database, now).with(self.pgvector.as_ref());
         let answers = answers(reads, ops).await?;
-        transaction.commit().await.in_database(&self.database)?;
+        transaction.commit().await?;
         Ok(answers)
     }
 }

@@ -43,6 +43,8 @@ mod run_options;
 mod save_queue;
 #[cfg(feature = "fuzzing")]
 mod seal;
+#[cfg(all(feature = "encryption", any(feature = "sqlite", feature = "postgres")))]
+mod sealed;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;

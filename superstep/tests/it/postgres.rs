@@ -14,6 +14,21 @@ async fn the_schema_is_set_up_once_and_then_found() {
     connect().setup(false).connect().await.unwrap();
 }
 
+/// A schema may hold tables of one's own beside them.
+#[test]
+fn the_names_of_all_tables_and_indexes_say_whose_they_are() {
+    let ddl = PostgresDatabase::ddl("agents").unwrap();
+    let made = |what: &str| {
+        let names = ddl.split(what).skip(1).map(|rest| rest.trim_start_matches("\"agents\"."));
+        names.map(|name| name.split([' ', '\n', '(']).next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (tables, indexes) = (made("CREATE TABLE IF NOT EXISTS "), made("CREATE INDEX IF NOT EXISTS "));
+    assert!(tables.contains(&"superstep_threads".to_owned()) && tables.contains(&"superstep_cache".to_owned()));
+    for name in tables.into_iter().chain(indexes) {
+        assert!(name.starts_with("superstep_"), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_schema_needs_a_plain_name() {
     let named = |name: &str| PostgresDatabase::builder("postgres://agent@db/agents").schema(name);

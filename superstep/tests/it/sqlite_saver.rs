@@ -1,8 +1,10 @@
 //! Checkpoints in SQLite.
 
+use std::time::Duration;
+
 use superstep::{
-    AgentState, AgentStateUpdate, Checkpointer, CompiledStateGraph, END, ListQuery, Message, START, SqliteSaver, State,
-    StateGraph,
+    AgentState, AgentStateUpdate, CheckpointId, Checkpointer, CompiledStateGraph, END, Lease, ListQuery, MemorySaver,
+    Message, Prune, START, SqliteSaver, State, StateGraph,
 };
 
 async fn model(state: AgentState) -> AgentStateUpdate {
@@ -57,6 +59,33 @@ async fn it_passes_the_suite() {
     superstep::conformance::checkpointer::run(|| async { SqliteSaver::memory().unwrap() }).await.assert();
     let ttl = |ttl| async move { SqliteSaver::memory().unwrap().ttl(ttl) };
     superstep::conformance::checkpointer::expiry(ttl).await.assert();
+}
+
+/// A sweep looked which threads had expired, then deleted them all: one that was used in between was lost. Here one is
+/// used as soon as another is forgotten.
+#[tokio::test]
+async fn a_sweep_leaves_a_thread_that_is_used_meanwhile() {
+    let folder = folder("sweep");
+    let file = folder.join("sweep.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let app = chat(saver.clone());
+    for thread in ["first", "second", "third"] {
+        app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread(thread).await.unwrap();
+    }
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other
+        .execute_batch(
+            "CREATE TRIGGER meanwhile AFTER DELETE ON superstep_threads WHEN old.name = 'first' BEGIN
+                UPDATE superstep_spaces SET used_at = used_at + 1000000000000000
+                WHERE thread = (SELECT key FROM superstep_threads WHERE name = 'second');
+            END",
+        )
+        .unwrap();
+    let swept = saver.clone().ttl(Duration::ZERO).sweep().await.unwrap();
+    assert_eq!((swept.expired, swept.orphans), (2, 0));
+    assert_eq!(saver.threads(None, 9).await.unwrap(), ["second"]);
+    assert_eq!(app.thread("second").state().await.unwrap().state.messages.len(), 2);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// What can be read of a thread: as text, or why not.
@@ -147,6 +176,40 @@ fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
     }
 }
 
+/// Whoever can write to the file can make two rows that stand on each other; reading them never came to an end.
+#[tokio::test]
+async fn rows_that_stand_on_each_other_are_refused() {
+    let folder = folder("circle");
+    let file = folder.join("circle.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let pattern = MemorySaver::new();
+    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let app = graph.checkpointer(pattern.clone()).compile().unwrap();
+    app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
+    let pattern = pattern.get("t", "", None).await.unwrap().unwrap().record;
+    let [before, first, second] = [0, 1, 2].map(|number| CheckpointId::from_u128((1 << 64) + number));
+    let epoch = saver.claim("t", "", None).await.unwrap().epoch;
+    let put = async |id, head, base| {
+        let mut record = pattern.clone();
+        (record.id, record.head, record.parent, record.base) = (id, head, base, base);
+        saver.put(Lease::new("t", "", epoch), record).await.unwrap();
+    };
+    put(first, None, None).await;
+    put(second, Some(first), Some(first)).await;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let set_head = |id: CheckpointId| {
+        other.execute("UPDATE superstep_spaces SET head = ?1", [id.as_u128().to_be_bytes()]).unwrap();
+    };
+    other.execute("DELETE FROM superstep_checkpoints WHERE id = ?1", [first.as_u128().to_be_bytes()]).unwrap();
+    set_head(before);
+    put(first, Some(before), Some(second)).await;
+    set_head(second);
+    let error = saver.get("t", "", None).await.unwrap_err().to_string();
+    assert!(error.ends_with("base: it is not older than the checkpoint; the database is damaged"), "{error}");
+    assert!(saver.prune("t", &Prune::keep_last(1)).await.is_err());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// A body could be so deep that reading it used up the stack; so it may not be, and what is written can be read.
 #[tokio::test]
 async fn metadata_is_as_deep_as_can_be_read() {
@@ -175,6 +238,46 @@ async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() 
     assert_eq!(app.thread("t").state().await.unwrap().state.log.len(), 10_000);
     let rows = saver.rows_read() - before;
     assert!(rows <= 400, "{rows} rows were read");
+}
+
+/// More rows than one transaction removes, or one page of a copy has.
+#[tokio::test]
+async fn long_threads_are_copied_and_forgotten_piece_by_piece() {
+    const STEPS: u64 = 1200;
+    let saver = SqliteSaver::memory().unwrap();
+    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
+    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+    let graph = graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
+    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    app.invoke(Counter::default()).thread("t").run_id("long").recursion_limit(20_000).await.unwrap();
+    saver.copy_thread("t", "copy").await.unwrap();
+    let all = async |thread: &str| saver.list(thread, "", &ListQuery::new()).await.unwrap();
+    let (whole, copy) = (all("t").await, all("copy").await);
+    assert_eq!(whole.len() as u64, STEPS + 2);
+    assert_eq!(format!("{whole:?}"), format!("{copy:?}"));
+    saver.delete_thread("t").await.unwrap();
+    assert_eq!(saver.delete_run("long").await.unwrap(), copy.len());
+    assert_eq!(saver.threads(None, 9).await.unwrap(), [""; 0]);
+    assert_eq!(saver.sweep().await.unwrap(), superstep::Swept::default());
+}
+
+/// Every name that was ever claimed stayed in the table of threads.
+#[tokio::test]
+async fn a_claim_that_came_to_nothing_is_swept_after_a_day() {
+    let folder = folder("idle");
+    let file = folder.join("idle.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    chat(saver.clone()).invoke(AgentState { messages: vec![Message::user("hello")] }).thread("used").await.unwrap();
+    for thread in ["old", "new"] {
+        saver.claim(thread, "", None).await.unwrap();
+    }
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let long_ago = "UPDATE superstep_threads SET claimed_at = claimed_at - 86400000001 WHERE name <> 'new'";
+    other.execute(long_ago, []).unwrap();
+    assert_eq!(saver.sweep().await.unwrap(), superstep::Swept::default());
+    let left = "SELECT group_concat(name, ' ') FROM (SELECT name FROM superstep_threads ORDER BY name)";
+    assert_eq!(other.query_row(left, [], |row| row.get::<_, String>(0)).unwrap(), "new used");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[derive(State, Clone, Default, serde::Serialize, serde::Deserialize)]

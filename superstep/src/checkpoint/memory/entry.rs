@@ -21,9 +21,9 @@ use crate::node::Interrupt;
 pub(super) struct Entry {
     pub(super) id: CheckpointId,
     parent: Option<CheckpointId>,
-    base: Option<CheckpointId>,
+    pub(super) base: Option<CheckpointId>,
     pub(super) run: Option<Arc<str>>,
-    step: i64,
+    pub(super) step: i64,
     pub(super) created_at: SystemTime,
     metadata: SharedMap<Value>,
     pub(super) parents: SharedMap<CheckpointId>,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     control: Blob,
     fields: Fields,
     pub(super) written: Written,
-    source: Source,
+    pub(super) source: Source,
     format: u8,
 }
 

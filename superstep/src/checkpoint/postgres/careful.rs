@@ -37,7 +37,7 @@ impl PostgresSaver {
             return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
         }
         let placed = work.place(lease, &leased, row).await?;
-        self.commit(transaction).await?;
+        transaction.commit().await?;
         Ok(Some(placed))
     }
 
@@ -57,7 +57,7 @@ impl PostgresSaver {
         work.depth(space, row.checkpoint).await?.ok_or_else(missing)?;
         work.add_pending(self.desk(lease.thread, lease.namespace), space, row, Some(task)).await?;
         work.run(sql::TOUCH, params![space => INT8]).await?;
-        self.commit(transaction).await
+        Ok(transaction.commit().await?)
     }
 }
 

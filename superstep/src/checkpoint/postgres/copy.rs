@@ -18,7 +18,7 @@ impl PostgresSaver {
         }
         let mut client = self.client().await?;
         let epoch = self.take_name(&mut client, from, to).await?;
-        let transaction = self.begin_fixed(&mut client).await?;
+        let transaction = self.database.begin_fixed(&mut client).await?;
         let work = self.work(transaction.client());
         let held = work.row(sql::HOLD, params![to => TEXT]).await?;
         let (thread, found) = match &held {
@@ -38,7 +38,7 @@ impl PostgresSaver {
             work.copy_checkpoints(source, target, space.key, copy).await?;
             work.copy_pending(source, target, space.key, copy).await?;
         }
-        self.commit(transaction).await
+        Ok(transaction.commit().await?)
     }
 
     /// Claims the name of a copy, if it is free and there is something to copy. Nobody who claimed it before can write
@@ -57,7 +57,7 @@ impl PostgresSaver {
         let expired: Vec<i64> = self.columns(&work.rows(sql::FORGET, by_name).await?, 0)?;
         let claimed = work.rows(sql::CLAIM, by_name).await?;
         let epoch = self.column(&claimed[0], 1)?;
-        self.commit(transaction).await?;
+        transaction.commit().await?;
         self.work(client).clear_all(&expired).await?;
         Ok(epoch)
     }

@@ -1,13 +1,13 @@
 //! Threads as a whole: forgetting, pruning and sweeping, in batches beside those who write.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
 
 use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::rows::{Desk, id_from, moment};
+use crate::checkpoint::prune::Kept;
+use crate::checkpoint::rows::{Desk, Made, Removal, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -20,15 +20,6 @@ pub(super) struct Space {
     pub(super) key: i64,
     pub(super) name: String,
     pub(super) head: CheckpointId,
-}
-
-/// A row without what is in it.
-pub(super) struct Made {
-    pub(super) id: CheckpointId,
-    pub(super) base: Option<CheckpointId>,
-    pub(super) root: Option<CheckpointId>,
-    pub(super) created_at: SystemTime,
-    pub(super) has_outline: bool,
 }
 
 impl PostgresSaver {
@@ -56,12 +47,24 @@ impl PostgresSaver {
             let by_name: &[Param<'_>] = params![thread => TEXT];
             let expired: &[Param<'_>] = params![thread => TEXT, self.ttl => INT8];
             let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET_EXPIRED, expired)]).await?;
-            let spaces: Vec<i64> = self.columns(&rows[1], 0)?;
-            // One that was used meanwhile, or forgotten by someone else, has none.
-            forgotten += usize::from(!spaces.is_empty());
-            work.clear_all(&spaces).await?;
+            let gone: Vec<Option<i64>> = self.columns(&rows[1], 0)?;
+            // One that was used meanwhile, or forgotten by someone else, has no row.
+            forgotten += usize::from(!gone.is_empty());
+            work.clear_all(&gone.into_iter().flatten().collect::<Vec<_>>()).await?;
         }
         Ok(forgotten)
+    }
+
+    /// Forgets claims of long ago that came to nothing, if threads do not expire.
+    pub(super) async fn forget_idle(&self) -> Result<(), CheckpointError> {
+        let client = self.client().await?;
+        let work = self.work(&client);
+        let idle: Vec<String> = self.columns(&work.rows(sql::IDLE, &[]).await?, 0)?;
+        for thread in &idle {
+            let by_name: &[Param<'_>] = params![thread => TEXT];
+            work.transact(&[(sql::SHUT, by_name), (sql::FORGET_IDLE, by_name)]).await?;
+        }
+        Ok(())
     }
 
     /// Removes what belongs to no thread, and says how many rows that were.
@@ -96,8 +99,8 @@ impl PostgresSaver {
             let made = work.made(desk, space.key).await?;
             let doomed = doomed(space, &made, &kept);
             if !doomed.is_empty() {
-                work.remove(desk, space, &made, &doomed).await?;
-                self.commit(transaction).await?;
+                work.remove(desk, space, &made, &doomed, Removal::Prune).await?;
+                transaction.commit().await?;
                 return Ok(doomed.len());
             }
         }
@@ -139,18 +142,19 @@ impl PostgresSaver {
         let ids = rows.iter().map(|row| work.id(desk, row, 0));
         let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
         if !doomed.is_empty() {
-            work.remove(desk, &space, &work.made(desk, key).await?, &doomed).await?;
-            self.commit(transaction).await?;
+            work.remove(desk, &space, &work.made(desk, key).await?, &doomed, Removal::Run).await?;
+            transaction.commit().await?;
         }
         Ok(doomed.len())
     }
 }
 
 /// At most a batch of the rows of a namespace that go, if these of the root stay.
-fn doomed(space: &Space, made: &[Made], kept: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
+fn doomed(space: &Space, made: &[Made], root: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
+    let kept = Kept::new(root);
     let stays = |made: &Made| match &*space.name {
-        "" => kept.contains(&made.id),
-        inner => Prune::keeps_under(inner, made.id == space.head, made.root, kept),
+        "" => root.contains(&made.id),
+        inner => kept.keeps(inner, made.id == space.head, made.root),
     };
     made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
 }
@@ -174,7 +178,9 @@ impl Work<'_> {
                 base: self.optional_id(desk, row, 1)?,
                 root: self.optional_id(desk, row, 2)?,
                 created_at: moment(self.saver.column(row, 3)?),
-                has_outline: self.saver.column(row, 4)?,
+                source: self.saver.column(row, 4)?,
+                step: self.saver.column(row, 5)?,
+                has_outline: self.saver.column(row, 6)?,
             })
         };
         rows.iter().map(made).collect()

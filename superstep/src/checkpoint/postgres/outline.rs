@@ -47,7 +47,7 @@ impl PostgresSaver {
         work.fetch(desk, space, gathered, &mut shelf).await?;
         let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         work.set_outline(desk, space, id, &outline).await?;
-        self.commit(transaction).await
+        Ok(transaction.commit().await?)
     }
 }
 

@@ -2,25 +2,32 @@
 
 use std::collections::HashSet;
 
-use super::housekeeping::{Made, Space};
+use super::housekeeping::Space;
 use super::read::pending;
 use super::work::{Param, Work, all, bytes, params};
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, PendingRow, Shelf, needed_without, outlines_without};
+use crate::checkpoint::rows::{
+    Desk, Made, PendingRow, Removal, Shelf, consumed_under, left_by_steps, needed_without, outlines_without,
+};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Work<'_> {
-    /// Removes rows; what stays keeps all its values.
+    /// Removes rows; what stays keeps all its values. What removed steps wrote under rows that stay goes with a run.
     pub(super) async fn remove(
         &self,
         desk: Desk<'_>,
         space: &Space,
         made: &[Made],
         removed: &HashSet<CheckpointId>,
+        why: Removal,
     ) -> Result<(), CheckpointError> {
         self.keep_values(desk, space.key, made, removed).await?;
-        self.keep_writes(desk, space.key, removed).await?;
+        if why == Removal::Run {
+            let left: Vec<_> = left_by_steps(made, removed).into_iter().map(bytes).collect();
+            self.run(sql::REMOVE_PENDING, params![space.key => INT8, left => BYTEA_ARRAY]).await?;
+        }
+        self.keep_writes(desk, space.key, made, removed).await?;
         let ids: Vec<_> = removed.iter().copied().map(bytes).collect();
         let gone: &[Param<'_>] = params![space.key => INT8, ids => BYTEA_ARRAY];
         self.run(sql::REMOVE_PENDING, gone).await?;
@@ -31,7 +38,16 @@ impl Work<'_> {
                 self.run(sql::SET_HEAD, params).await.map(drop)
             }
             Some(_) => Ok(()),
-            None => self.run(sql::REMOVE_SPACE, params![space.key => INT8]).await.map(drop),
+            None => self.remove_space(desk, space.key, why).await,
+        }
+    }
+
+    /// Removes an empty namespace, and with a run the thread whose last one it was.
+    async fn remove_space(&self, desk: Desk<'_>, space: i64, why: Removal) -> Result<(), CheckpointError> {
+        self.run(sql::REMOVE_SPACE, params![space => INT8]).await?;
+        match why {
+            Removal::Prune => Ok(()),
+            Removal::Run => self.run(sql::FORGET_EMPTY, params![desk.thread => TEXT]).await.map(drop),
         }
     }
 
@@ -63,10 +79,12 @@ impl Work<'_> {
         &self,
         desk: Desk<'_>,
         space: i64,
+        made: &[Made],
         removed: &HashSet<CheckpointId>,
     ) -> Result<(), CheckpointError> {
-        let ids: Vec<_> = removed.iter().copied().map(bytes).collect();
-        let params: &[Param<'_>] = params![space => INT8, ids => BYTEA_ARRAY];
+        let (under, by): (Vec<_>, Vec<_>) =
+            consumed_under(made, removed).into_iter().map(|(under, by)| (bytes(under), bytes(by))).unzip();
+        let params: &[Param<'_>] = params![space => INT8, under => BYTEA_ARRAY, by => BYTEA_ARRAY];
         let found = self.rows(sql::CONSUMED, params).await?;
         let rows = found.iter().map(|row| self.saver.done(pending(row))?.row(desk));
         let rows: Vec<PendingRow> = rows.collect::<Result<_, _>>()?;

@@ -3,15 +3,14 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use deadpool_postgres::Transaction;
 use tokio_postgres::types::{FromSql, ToSql, Type};
-use tokio_postgres::{Client, Error, IsolationLevel, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use super::PostgresSaver;
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, id_bytes};
 use crate::database::sql::postgres_checkpoints as sql;
-use crate::database::{InDatabase, PostgresClient};
+use crate::database::{InDatabase, PostgresClient, PostgresTransaction as Transaction};
 use crate::id::CheckpointId;
 
 /// What a job works with: a connection, which may be in a transaction.
@@ -64,11 +63,11 @@ impl<'a> Work<'a> {
 
     /// The same in a transaction of their own.
     pub(super) async fn transact(&self, statements: &[(&str, &[Param<'_>])]) -> Result<Vec<Vec<Row>>, CheckpointError> {
-        let all = [&[(sql::BEGIN, &[][..])], statements, &[(sql::COMMIT, &[])]].concat();
+        let begin: [(&str, &[Param<'_>]); 2] = [(sql::BEGIN, &[]), (sql::LIMIT, &[])];
+        let all = [&begin[..], statements, &[(sql::COMMIT, &[])]].concat();
         let mut rows = self.rows_of_all(&all).await?;
         rows.pop();
-        rows.remove(0);
-        Ok(rows)
+        Ok(rows.split_off(begin.len()))
     }
 }
 
@@ -82,20 +81,11 @@ impl PostgresSaver {
     }
 
     /// Begins a transaction whose statements each see what was committed before them.
-    pub(super) async fn begin<'a>(&self, client: &'a mut PostgresClient) -> Result<Transaction<'a>, CheckpointError> {
-        self.done(client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await)
-    }
-
-    /// Begins a transaction whose statements all see the same.
-    pub(super) async fn begin_fixed<'a>(
-        &self,
+    pub(super) async fn begin<'a>(
+        &'a self,
         client: &'a mut PostgresClient,
     ) -> Result<Transaction<'a>, CheckpointError> {
-        self.done(client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await)
-    }
-
-    pub(super) async fn commit(&self, transaction: Transaction<'_>) -> Result<(), CheckpointError> {
-        self.done(transaction.commit().await)
+        Ok(self.database.begin(client).await?)
     }
 
     pub(super) fn text(&self, sql: &str) -> String {

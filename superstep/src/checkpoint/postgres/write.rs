@@ -36,7 +36,8 @@ impl PostgresSaver {
         let desk = self.desk(thread, namespace);
         let (head, found) = work.opened(desk, found)?.checkpoint(desk, checkpoint)?;
         if self.ttl.is_some() {
-            work.clear_all(&self.columns(&rows.remove(1), 0)?).await?;
+            let forgotten: Vec<Option<i64>> = self.columns(&rows.remove(1), 0)?;
+            work.clear_all(&forgotten.into_iter().flatten().collect::<Vec<_>>()).await?;
         }
         Ok(Claim::new(Epoch::from_u64(epoch.cast_unsigned()), head, found))
     }

@@ -234,6 +234,9 @@ impl<'a> Desk<'a> {
     ) -> Result<(CheckpointId, Row), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context, parents) = (columns.id, columns.bytes(), [columns.parent, columns.base]);
+        if columns.base >= Some(id) {
+            return Err(self.fail(id, "base", "it is not older than the checkpoint; the database is damaged"));
+        }
         let Columns { source, step, shape, .. } = columns;
         let body: CheckpointBody =
             self.opened(&self.context(b"checkpoint", &context), &stored.body, id, "checkpoint")?;

@@ -9,28 +9,94 @@ use crate::id::CheckpointId;
 /// The control parts of checkpoints that hold an input, until the next checkpoint of their namespace: its tails hold the
 /// same bytes, and need not be saved again. A help only: what is not here is saved twice.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Inputs(Arc<Mutex<HashMap<(String, String), (CheckpointId, Blob)>>>);
+pub(crate) struct Inputs(Arc<Mutex<Waiting>>);
+
+/// Inputs by thread and namespace.
+#[derive(Debug, Default)]
+struct Waiting {
+    inputs: HashMap<(String, String), (CheckpointId, Blob)>,
+    /// How many bytes they hold together.
+    bytes: usize,
+}
 
 impl Inputs {
-    /// So many threads may be between their input and their first step; at more, those before are forgotten.
-    const MOST: usize = 4096;
-    const WORTH_KEEPING: usize = 64;
+    /// So many bytes may wait between an input and its first step; at more, those before are forgotten.
+    const MOST: usize = 16 << 20;
+    /// Shorter ones are not worth a reference, longer ones not the memory.
+    const WORTH_KEEPING: std::ops::RangeInclusive<usize> = 64..=64 << 10;
 
     /// What the base of a checkpoint holds, if it is an input; remembers the checkpoint's own.
     pub(crate) fn take(&self, lease: Lease<'_>, record: &CheckpointRecord) -> Blob {
-        let is_input = record.source == Source::Input && record.control.len() >= Self::WORTH_KEEPING;
-        let mut inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_input && inputs.is_empty() {
+        let is_input = record.source == Source::Input && Self::WORTH_KEEPING.contains(&record.control.len());
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_input && waiting.inputs.is_empty() {
             return Blob::default();
         }
         let place = (lease.thread.to_owned(), lease.namespace.to_owned());
-        let before = inputs.remove(&place).filter(|(id, _)| Some(*id) == record.base);
+        let before = waiting.take(&place).filter(|(id, _)| Some(*id) == record.base);
         if is_input {
-            if inputs.len() >= Self::MOST {
-                inputs.clear();
-            }
-            inputs.insert(place, (record.id, record.control.clone()));
+            waiting.add(place, (record.id, record.control.clone()));
         }
         before.map(|(_, control)| control).unwrap_or_default()
+    }
+}
+
+impl Waiting {
+    fn take(&mut self, place: &(String, String)) -> Option<(CheckpointId, Blob)> {
+        let ((thread, namespace), input) = self.inputs.remove_entry(place)?;
+        self.bytes -= Self::size(&thread, &namespace, &input.1);
+        Some(input)
+    }
+
+    fn add(&mut self, place: (String, String), input: (CheckpointId, Blob)) {
+        let size = Self::size(&place.0, &place.1, &input.1);
+        if self.bytes + size > Inputs::MOST {
+            *self = Self::default();
+        }
+        self.bytes += size;
+        self.inputs.insert(place, input);
+    }
+
+    /// Names count too: they may be long.
+    fn size(thread: &str, namespace: &str, input: &Blob) -> usize {
+        thread.len() + namespace.len() + input.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(len: usize) -> Blob {
+        Blob::from(&vec![0; len][..])
+    }
+
+    fn place(number: usize) -> (String, String) {
+        (format!("{number:05}"), String::new())
+    }
+
+    #[test]
+    fn inputs_hold_a_bounded_number_of_bytes() {
+        let mut waiting = Waiting::default();
+        for number in 0..2000 {
+            waiting.add(place(number), (CheckpointId::from_u128(1), blob(64 << 10)));
+            assert!(waiting.bytes <= Inputs::MOST);
+            let held: usize = waiting.inputs.iter().map(|((t, n), (_, b))| Waiting::size(t, n, b)).sum();
+            assert_eq!(held, waiting.bytes);
+        }
+        assert!(waiting.take(&place(0)).is_none(), "the first was forgotten");
+        assert!(waiting.take(&place(1999)).is_some());
+    }
+
+    #[test]
+    fn what_was_taken_does_not_count() {
+        let mut waiting = Waiting::default();
+        for number in 0..10 {
+            waiting.add(place(number), (CheckpointId::from_u128(1), blob(100)));
+        }
+        for number in 0..10 {
+            waiting.take(&place(number)).unwrap();
+        }
+        assert_eq!(waiting.bytes, 0);
     }
 }

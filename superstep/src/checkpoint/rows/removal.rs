@@ -1,12 +1,53 @@
-//! New outlines: with long tails gathered, and without rows that go away.
+//! Rows that go away, and new outlines: with long tails gathered, and without those rows.
 
 use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
 
 use super::Pitch;
+use super::body::source_number;
 use super::outline::{Outline, OutlineField, Piece, to_gather};
 use super::shelf::{Missing, Shelf};
-use crate::checkpoint::{FieldRecord, FieldValue};
+use crate::checkpoint::{FieldRecord, FieldValue, Source};
 use crate::id::CheckpointId;
+
+/// A row without what is in it.
+pub(crate) struct Made {
+    pub(crate) id: CheckpointId,
+    pub(crate) base: Option<CheckpointId>,
+    pub(crate) root: Option<CheckpointId>,
+    pub(crate) created_at: SystemTime,
+    pub(crate) source: i64,
+    pub(crate) step: i64,
+    pub(crate) has_outline: bool,
+}
+
+/// Why rows are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// They are old: what was written under rows that stay is kept.
+    Prune,
+    /// Their run never was: what its tasks wrote under rows that stay goes too.
+    Run,
+}
+
+/// The rows that stay and that removed ones were based on, with the removed ones: these may hold writes of those.
+pub(crate) fn consumed_under(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<(CheckpointId, CheckpointId)> {
+    let gone = made.iter().filter(|made| removed.contains(&made.id));
+    gone.filter_map(|made| Some((made.base.filter(|base| !removed.contains(base))?, made.id))).collect()
+}
+
+/// The rows that stay and that removed ones were the next step of: what is pending under them was written by the tasks
+/// of that step.
+pub(crate) fn left_by_steps(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<CheckpointId> {
+    let steps: HashMap<CheckpointId, i64> = made.iter().map(|made| (made.id, made.step)).collect();
+    let is_next = |made: &&Made| {
+        let before = made.base.and_then(|base| steps.get(&base));
+        removed.contains(&made.id)
+            && made.source == source_number(Source::Loop)
+            && before.is_some_and(|before| made.step == before + 1)
+    };
+    made.iter().filter(is_next).filter_map(|made| made.base).filter(|base| !removed.contains(base)).collect()
+}
 
 impl Shelf {
     /// The outline of a row, with long tails gathered in it. What is to be gathered must be on the shelf.

@@ -98,10 +98,7 @@ impl Shelf {
                 return Ok((walked, Some(outline)));
             }
             walked.push(row);
-            // What a row stands on is older: a walk comes to an end.
-            if row.record.base >= Some(id) {
-                return Err(Missing(format!("an earlier checkpoint that {id} builds on")));
-            }
+            // What a row stands on is older, or it had not been opened: a walk comes to an end.
             next = row.record.base;
         }
         Ok((walked, None))

@@ -1,13 +1,14 @@
-//! Threads as a whole: forgetting, copying, pruning and sweeping.
+//! Threads as a whole: forgetting, copying, pruning and sweeping, in batches beside those who write.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Reading;
+use super::Work;
 use super::read::stored;
-use crate::checkpoint::rows::{Desk, PendingRow, RawPending, id_bytes, id_from, micros, moment};
+use crate::checkpoint::prune::Kept;
+use crate::checkpoint::rows::{Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -15,110 +16,138 @@ use crate::id::CheckpointId;
 /// So many rows are removed in one transaction, so that others who write need not wait long.
 const BATCH: i64 = 1000;
 
+/// So many rows of a thread that is copied are in memory at once.
+const PAGE: i64 = 200;
+
+/// After so long a claim without checkpoints is forgotten, if threads do not expire.
+const IDLE: Duration = Duration::from_hours(24);
+
 /// A namespace of a thread.
 pub(super) struct Space {
     pub(super) key: i64,
     pub(super) name: String,
     pub(super) head: CheckpointId,
-    used_at: i64,
 }
 
-/// A row without what is in it.
-pub(super) struct Made {
-    pub(super) id: CheckpointId,
-    pub(super) base: Option<CheckpointId>,
-    pub(super) root: Option<CheckpointId>,
-    pub(super) created_at: SystemTime,
-    pub(super) has_outline: bool,
-}
-
-impl Reading<'_> {
+impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
     pub(super) fn forget(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
+        Ok(self.forget_by(sql::REMOVE_THREAD, [thread])?.unwrap_or_default())
+    }
+
+    /// Forgets a thread whose time has come, whatever it looked like before; none if it has not.
+    pub(super) fn forget_expired(&self, thread: &str) -> Result<Option<Vec<i64>>, CheckpointError> {
+        let Some(cutoff) = self.cutoff else { return Ok(None) };
+        self.forget_by(sql::REMOVE_EXPIRED, params![thread, cutoff])
+    }
+
+    fn forget_by(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<Vec<i64>>, CheckpointError> {
         let remove = || {
-            let mut statement = self.connection.prepare_cached(sql::REMOVE_THREAD)?;
-            let Some(key) = statement.query_row([thread], |row| row.get::<_, i64>(0)).optional()? else {
-                return Ok(Vec::new());
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let Some(key) = statement.query_row(params, |row| row.get::<_, i64>(0)).optional()? else {
+                return Ok(None);
             };
-            self.connection.prepare_cached(sql::REMOVE_SPACES)?.query_map([key], |row| row.get(0))?.collect()
+            let mut statement = self.connection.prepare_cached(sql::REMOVE_SPACES)?;
+            let spaces: rusqlite::Result<Vec<i64>> = statement.query_map([key], |row| row.get(0))?.collect();
+            spaces.map(Some)
         };
         self.done(remove())
     }
 
-    /// Removes some rows of a namespace that nobody has; whether there were any.
-    pub(super) fn clear_some(&self, space: i64) -> Result<bool, CheckpointError> {
+    /// Removes some rows of a namespace that nobody has, and says how many.
+    pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
         let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH]))?;
         let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
-        Ok(checkpoints + pending > 0)
+        Ok(checkpoints + pending)
     }
 
     pub(super) fn spaces(&self, thread: &str) -> Result<Vec<Space>, CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::SPACES)?;
-            let columns =
-                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?, row.get(3)?));
-            statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>, i64)>>>()
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>)>>>()
         };
-        let opened = |(key, name, head, used_at): (i64, String, Vec<u8>, i64)| {
+        let opened = |(key, name, head): (i64, String, Vec<u8>)| {
             let head = id_from(&head).map_err(|why| self.desk(thread, &name).fail("?", "head", why))?;
-            Ok(Space { key, name, head, used_at })
+            Ok(Space { key, name, head })
         };
         self.done(find())?.into_iter().map(opened).collect()
     }
 
-    pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
-        let spaces = self.spaces(from)?;
-        let expired = |spaces: &[Space]| self.cutoff.is_some_and(|cutoff| spaces.iter().all(|s| s.used_at <= cutoff));
-        if spaces.is_empty() || expired(&spaces) {
+    /// Copies a thread; what is left of an expired one of that name belongs to nobody from then on.
+    pub(super) fn copy(&self, from: &str, to: &str) -> Result<Vec<i64>, CheckpointError> {
+        if !self.is_alive(from)? {
             return Err(CheckpointError::backend(format!("there is no thread `{from}` to copy")));
         }
-        let existing = self.spaces(to)?;
-        if !existing.is_empty() && !expired(&existing) {
+        if self.is_alive(to)? {
             return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
         }
-        for space in self.forget(to)? {
-            while self.clear_some(space)? {}
-        }
+        let expired = self.forget(to)?;
         let epoch = self.next_epoch()?;
-        self.done(self.run(sql::CLAIM, params![to, epoch]))?;
+        self.done(self.run(sql::CLAIM, params![to, epoch, micros(SystemTime::now())]))?;
         let thread = self.done(self.connection.query_row(sql::LEASED, params![to, ""], |row| row.get(0)))?;
-        for space in &spaces {
+        for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
             self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key)?;
         }
-        Ok(())
+        Ok(expired)
+    }
+
+    fn is_alive(&self, thread: &str) -> Result<bool, CheckpointError> {
+        let ask =
+            || self.connection.prepare_cached(sql::IS_ALIVE)?.query_row(params![thread, self.cutoff], |row| row.get(0));
+        self.done(ask())
     }
 
     /// Copies row by row: each is sealed for the thread it belongs to.
     fn copy_space(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
-        let rows = || {
-            let mut statement = self.connection.prepare_cached(sql::ALL_ROWS)?;
-            statement.query_map([space], |row| Ok((stored(row)?, row.get::<_, i64>(13)?)))?.collect()
-        };
-        let rows: Vec<_> = self.done(rows())?;
-        for (stored, depth) in rows {
-            let (row, outline) = from.resealed(stored, to)?;
-            self.add(copy, &row, depth)?;
-            if let Some(outline) = outline {
-                self.set_outline(to, copy, row.id, &outline)?;
+        let mut after = Vec::new();
+        loop {
+            let page = || {
+                let mut statement = self.connection.prepare_cached(sql::PAGE)?;
+                let columns = |row: &rusqlite::Row<'_>| Ok((stored(row)?, row.get::<_, i64>(13)?));
+                statement.query_map(params![space, after, PAGE], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+            };
+            let rows = self.done(page())?;
+            let Some((last, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
+            after.clone_from(&last.id);
+            for (stored, depth) in rows {
+                let (row, outline) = from.resealed(stored, to)?;
+                self.add(copy, &row, depth)?;
+                if let Some(outline) = outline {
+                    self.set_outline(to, copy, row.id, &outline)?;
+                }
             }
         }
-        for row in self.pending(from, space, sql::ALL_PENDING)? {
-            self.set_pending(copy, &from.resealed_pending(&row, to)?)?;
+    }
+
+    fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+        let mut after = (Vec::new(), Vec::new());
+        loop {
+            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE])?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = (id_bytes(last.checkpoint).to_vec(), last.task.as_u128().to_be_bytes().to_vec());
+            for row in &rows {
+                self.set_pending(copy, &from.resealed_pending(row, to)?)?;
+            }
         }
-        Ok(())
     }
 
     /// Rows of what tasks wrote in a namespace.
-    pub(super) fn pending(&self, desk: Desk<'_>, space: i64, sql: &str) -> Result<Vec<PendingRow>, CheckpointError> {
+    pub(super) fn pending(
+        &self,
+        desk: Desk<'_>,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<PendingRow>, CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql)?;
             let columns = |row: &rusqlite::Row<'_>| {
                 let [checkpoint, task] = [row.get(0)?, row.get(1)?];
                 Ok(RawPending { checkpoint, task, consumed: row.get(2)?, body: row.get(3)? })
             };
-            statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+            statement.query_map(params, columns)?.collect::<rusqlite::Result<Vec<_>>>()
         };
         self.done(find())?.into_iter().map(|found| found.row(desk)).collect()
     }
@@ -130,7 +159,8 @@ impl Reading<'_> {
             Some(root) => self.made(self.desk(thread, ""), root.key)?,
             None => Vec::new(),
         };
-        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let kept_of_root = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let kept = Kept::new(&kept_of_root);
         let mut root = Some(root);
         for space in &spaces {
             let desk = self.desk(thread, &space.name);
@@ -142,13 +172,13 @@ impl Reading<'_> {
                 }
             };
             let stays = |made: &Made| match &*space.name {
-                "" => kept.contains(&made.id),
-                inner => Prune::keeps_under(inner, made.id == space.head, made.root, &kept),
+                "" => kept_of_root.contains(&made.id),
+                inner => kept.keeps(inner, made.id == space.head, made.root),
             };
             let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
             let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();
             if !doomed.is_empty() {
-                self.remove(desk, space, &made, &doomed)?;
+                self.remove(desk, space, &made, &doomed, Removal::Prune)?;
                 return Ok(doomed.len());
             }
         }
@@ -156,44 +186,53 @@ impl Reading<'_> {
     }
 
     pub(super) fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
-        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, i64, i64);
+        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 4]);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::MADE)?;
-            let columns =
-                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+            let columns = |row: &rusqlite::Row<'_>| {
+                let numbers = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, numbers))
+            };
             statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
         };
         let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let made = |(own, base, root, created_at, depth): Columns| {
+        let made = |(own, base, root, [created_at, source, step, depth]): Columns| {
             Ok(Made {
                 id: id(&own)?,
                 base: base.as_deref().map(id).transpose()?,
                 root: root.as_deref().map(id).transpose()?,
                 created_at: moment(created_at),
+                source,
+                step,
                 has_outline: depth == 0,
             })
         };
         self.done(find())?.into_iter().map(made).collect()
     }
 
-    pub(super) fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+    /// The namespaces that hold checkpoints of a run, with their threads.
+    pub(super) fn spaces_of_run(&self, run: &str) -> Result<Vec<(String, i64)>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::SPACES_OF_RUN)?;
+            statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        self.done(find())
+    }
+
+    /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
+    pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
+        let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
+        let desk = self.desk(thread, &space.name);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::OF_RUN)?;
-            let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-            statement.query_map([run], columns)?.collect::<rusqlite::Result<Vec<(String, String, i64, Vec<u8>)>>>()
+            statement.query_map(params![key, run, BATCH], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Vec<u8>>>>()
         };
-        let found = self.done(find())?;
-        for of_space in found.chunk_by(|a, b| a.2 == b.2) {
-            let (thread, namespace, key, _) = &of_space[0];
-            let desk = self.desk(thread, namespace);
-            let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-            let doomed = of_space.iter().map(|(_, _, _, bytes)| id(bytes)).collect::<Result<HashSet<_>, _>>()?;
-            let made = self.made(desk, *key)?;
-            if let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == *key) {
-                self.remove(desk, &space, &made, &doomed)?;
-            }
+        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+        let doomed = self.done(find())?.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+        if !doomed.is_empty() {
+            self.remove(desk, &space, &self.made(desk, key)?, &doomed, Removal::Run)?;
         }
-        Ok(found.len())
+        Ok(doomed.len())
     }
 
     pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
@@ -205,9 +244,23 @@ impl Reading<'_> {
         self.done(find())
     }
 
-    /// Removes what belongs to no thread, and says how many rows that were.
-    pub(super) fn remove_orphans(&self) -> Result<usize, CheckpointError> {
-        let all = [sql::ORPHANED_SPACES, sql::ORPHANED_CHECKPOINTS, sql::ORPHANED_PENDING];
-        all.into_iter().map(|sql| self.done(self.run(sql, []))).sum()
+    /// Forgets some claims of long ago that came to nothing, and says how many.
+    pub(super) fn forget_idle(&self) -> Result<usize, CheckpointError> {
+        let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
+        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))
+    }
+
+    /// The namespaces that nobody has, but whose rows are there.
+    pub(super) fn lost_spaces(&self) -> Result<Vec<i64>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::LOST_SPACES)?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        };
+        self.done(find())
+    }
+
+    /// Removes at most a batch of what belongs to nobody, and says how many rows that were.
+    pub(super) fn remove_some(&self, sql: &str) -> Result<usize, CheckpointError> {
+        self.done(self.run(sql, [BATCH]))
     }
 }

@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 
 use rusqlite::{Params, Row, params};
 
-use super::Reading;
+use super::Work;
 use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, id_bytes, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
-impl Reading<'_> {
+impl Work<'_> {
     /// The head of a namespace, and a checkpoint: this one, or the head.
     pub(super) fn get(
         &self,

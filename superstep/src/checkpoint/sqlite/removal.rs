@@ -4,24 +4,32 @@ use std::collections::HashSet;
 
 use rusqlite::params;
 
-use super::Reading;
-use super::housekeeping::{Made, Space};
+use super::Work;
+use super::housekeeping::Space;
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, Shelf, id_bytes, needed_without, outlines_without};
+use crate::checkpoint::rows::{
+    Desk, Made, Removal, Shelf, consumed_under, id_bytes, left_by_steps, needed_without, outlines_without,
+};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
-impl Reading<'_> {
-    /// Removes rows; what stays keeps all its values.
+impl Work<'_> {
+    /// Removes rows; what stays keeps all its values. What removed steps wrote under rows that stay goes with a run.
     pub(super) fn remove(
         &self,
         desk: Desk<'_>,
         space: &Space,
         made: &[Made],
         removed: &HashSet<CheckpointId>,
+        why: Removal,
     ) -> Result<(), CheckpointError> {
         self.keep_values(desk, space.key, made, removed)?;
-        self.keep_writes(desk, space.key, removed)?;
+        if why == Removal::Run {
+            for left in left_by_steps(made, removed) {
+                self.done(self.run(sql::REMOVE_PENDING, params![space.key, id_bytes(left)]))?;
+            }
+        }
+        self.keep_writes(desk, space.key, made, removed)?;
         for id in removed {
             let params = params![space.key, id_bytes(*id)];
             self.done(self.run(sql::REMOVE_PENDING, params))?;
@@ -32,7 +40,16 @@ impl Reading<'_> {
                 self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop)
             }
             Some(_) => Ok(()),
-            None => self.done(self.run(sql::REMOVE_SPACE, [space.key])).map(drop),
+            None => self.remove_space(desk, space.key, why),
+        }
+    }
+
+    /// Removes an empty namespace, and with a run the thread whose last one it was.
+    fn remove_space(&self, desk: Desk<'_>, space: i64, why: Removal) -> Result<(), CheckpointError> {
+        self.done(self.run(sql::REMOVE_SPACE, [space]))?;
+        match why {
+            Removal::Prune => Ok(()),
+            Removal::Run => self.done(self.run(sql::REMOVE_EMPTY, [desk.thread])).map(drop),
         }
     }
 
@@ -63,9 +80,15 @@ impl Reading<'_> {
     }
 
     /// Brings values into rows of pending writes that lie in the tails of removed rows.
-    fn keep_writes(&self, desk: Desk<'_>, space: i64, removed: &HashSet<CheckpointId>) -> Result<(), CheckpointError> {
-        for row in self.pending(desk, space, sql::CONSUMED)? {
-            if row.consumed.is_some_and(|by| removed.contains(&by)) && !removed.contains(&row.checkpoint) {
+    fn keep_writes(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        made: &[Made],
+        removed: &HashSet<CheckpointId>,
+    ) -> Result<(), CheckpointError> {
+        for (under, by) in consumed_under(made, removed) {
+            for row in self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])? {
                 let task = self.task(desk, space, &row)?;
                 self.set_pending(space, &desk.pending_row(row.checkpoint, &task)?)?;
             }

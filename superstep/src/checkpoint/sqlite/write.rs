@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Reading;
+use super::Work;
 use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -17,35 +17,24 @@ struct Leased {
     head: Option<CheckpointId>,
 }
 
-impl Reading<'_> {
+impl Work<'_> {
+    /// Claims a thread; what is left of one that had expired belongs to nobody from then on.
     pub(super) fn claim(
         &self,
         thread: &str,
         namespace: &str,
         checkpoint: Option<CheckpointId>,
-    ) -> Result<Claim, CheckpointError> {
-        self.forget_expired(thread)?;
+    ) -> Result<(Claim, Vec<i64>), CheckpointError> {
+        let expired = self.forget_expired(thread)?.unwrap_or_default();
         let epoch = self.next_epoch()?;
-        self.done(self.run(sql::CLAIM, params![thread, epoch]))?;
+        self.done(self.run(sql::CLAIM, params![thread, epoch, micros(SystemTime::now())]))?;
         let (head, found) = self.get(thread, namespace, checkpoint)?;
-        Ok(Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found))
+        Ok((Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found), expired))
     }
 
     pub(super) fn next_epoch(&self) -> Result<i64, CheckpointError> {
         let next = || self.connection.prepare_cached(sql::NEXT_EPOCH)?.query_row([], |row| row.get(0));
         self.done(next())
-    }
-
-    fn forget_expired(&self, thread: &str) -> Result<(), CheckpointError> {
-        let Some(cutoff) = self.cutoff else { return Ok(()) };
-        let used = || self.connection.prepare_cached(sql::USED_AT)?.query_row([thread], |row| row.get(0));
-        let used_at: Option<i64> = self.done(used())?;
-        if used_at.is_some_and(|used_at| used_at <= cutoff) {
-            for space in self.forget(thread)? {
-                while self.clear_some(space)? {}
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::super::{Checked, ensure, equal};
 use super::draft::{task, whole};
 use super::stage::{Author, Stage, fenced, refused};
-use crate::checkpoint::{SavedCheckpoint, Swept};
+use crate::checkpoint::{SavedCheckpoint, Source, Swept};
+
+/// Long enough to be kept once, whether as what a task wrote or in the checkpoint that took it in.
+const LONG: &[u8] = &[7; 40];
 
 async fn threads(stage: &Stage) -> Checked<Vec<String>> {
     Ok(stage.saver.threads(None, usize::MAX).await?)
@@ -178,6 +183,56 @@ pub(super) async fn values_outlive_the_run_that_wrote_them(stage: Stage) -> Chec
     author.holds(&[fourth.saved(third.fields.clone()), third]).await
 }
 
+/// Nobody can write to what is left of a thread, because nothing is.
+pub(super) async fn a_thread_goes_with_its_last_run(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    for run in ["first", "second"] {
+        author.put(&author.draft().run(run)).await?;
+    }
+    author.inside("inner:1").put(&author.draft().after(None).run("second")).await?;
+    equal("the checkpoints of a run", &stage.saver.delete_run("second").await?, &2)?;
+    author.head = stage.ids("t", "").await?.first().copied();
+    author.put(&author.draft().run("third")).await?;
+    for run in ["first", "third"] {
+        equal("the checkpoints of a run", &stage.saver.delete_run(run).await?, &1)?;
+    }
+    author.head = None;
+    fenced("a checkpoint by who had claimed the thread", author.put(&author.draft()).await)
+}
+
+/// What the tasks of a run had written under the checkpoint of an earlier run stayed there, and whoever went on from that
+/// checkpoint took it over.
+pub(super) async fn what_a_deleted_run_wrote_is_not_taken_up_again(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let asked = author.draft().run("first").tail("log", [b"1"]);
+    author.put(&asked).await?;
+    author.write(asked.id(), task(1, "a").asked(&["sure?"])).await?;
+    author.write(asked.id(), task(1, "a").answered("yes")).await?;
+    author.write(asked.id(), task(2, "b").wrote("log", LONG)).await?;
+    let next = author.draft().run("second").tail("log", [LONG, b"3"]).with(task(3, "c").wrote("log", LONG));
+    author.put(&next).await?;
+    equal("the checkpoints of the run", &stage.saver.delete_run("second").await?, &1)?;
+    author.holds(&[asked.saved([super::draft::tail("log", None, [b"1"])])]).await
+}
+
+/// A run that began with an input of its own took up nothing of what was pending.
+pub(super) async fn writes_that_a_deleted_run_did_not_take_up_stay(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let asked = author.draft().run("first").tail("log", [b"1"]);
+    author.put(&asked).await?;
+    author.write(asked.id(), task(1, "a").asked(&["sure?"])).await?;
+    let input = author.draft().run("second").source(Source::Input);
+    author.put(&input).await?;
+    let late = author.draft().run("third").after(Some(asked.id())).step(7).tail("log", [b"4"]);
+    author.put(&late).await?;
+    for run in ["second", "third"] {
+        equal("the checkpoints of the run", &stage.saver.delete_run(run).await?, &1)?;
+    }
+    let mut asked = asked.saved([super::draft::tail("log", None, [b"1"])]);
+    asked.writes = vec![task(1, "a").asked(&["sure?"])];
+    author.holds(&[asked]).await
+}
+
 pub(super) async fn a_sound_checkpointer_has_nothing_to_sweep(stage: Stage) -> Checked {
     equal("what was swept from an empty one", &stage.saver.sweep().await?, &Swept::default())?;
     let (_, root, inner) = filled(&stage, "t").await?;
@@ -222,6 +277,45 @@ pub(super) async fn an_expired_thread_can_be_made_again(stage: Stage) -> Checked
     fenced("a checkpoint by someone who claimed the thread before it expired", late.put(&late.draft()).await)?;
     late.head = None;
     fenced("a first checkpoint by them", late.put(&late.draft().after(None)).await)
+}
+
+pub(super) async fn a_claim_without_checkpoints_expires(stage: Stage) -> Checked {
+    let mut late = stage.claim("t").await?;
+    for _ in 0..500 {
+        if stage.saver.sweep().await?.expired == 1 {
+            return fenced("a first checkpoint by who claimed it", late.put(&late.draft()).await);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    ensure!(false, "the claim has not expired, though its time to live passed long ago");
+    Ok(())
+}
+
+/// How long the threads of the next clause live.
+pub(super) const WHILE: Duration = Duration::from_millis(300);
+
+/// A thread that was claimed in time is there when its last checkpoint is too old. A machine that is too slow to be in
+/// time tries again.
+pub(super) async fn a_claim_is_a_use(stage: Stage) -> Checked {
+    for attempt in 0..20 {
+        let thread = format!("t {attempt}");
+        stage.claim(&thread).await?.add("value").await?;
+        let saved = Instant::now();
+        tokio::time::sleep(WHILE / 2).await;
+        let claimed = Instant::now();
+        let claim = stage.saver.claim(&thread, "", None).await?;
+        let is_in_time = saved.elapsed() < WHILE * 3 / 4;
+        tokio::time::sleep(WHILE.saturating_sub(saved.elapsed()) + Duration::from_millis(5)).await;
+        let found = stage.saver.get(&thread, "", None).await?;
+        if is_in_time && claimed.elapsed() < WHILE {
+            ensure!(
+                claim.found.is_some() && found.is_some(),
+                "thread `{thread}` expired, though it was claimed in time"
+            );
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn a_thread_that_is_used_stays(stage: Stage) -> Checked {

@@ -129,6 +129,26 @@ pub(super) async fn checkpoints_of_subgraphs_stay_with_those_they_ran_under(stag
     equal("the namespaces that are left", &stage.saver.namespaces("t").await?, &spaces.to_vec())
 }
 
+/// A subgraph may save its first steps before the root's checkpoint that it runs under is saved; pruning took them for
+/// those of a checkpoint that is gone.
+pub(super) async fn subgraphs_that_run_stay(stage: Stage) -> Checked {
+    let mut root = stage.claim("t").await?;
+    let first = Draft::new(stage.id());
+    let early = inner(&root, "early:1", &[first.id()]).await?;
+    equal("how many were forgotten", &stage.saver.prune("t", &Prune::keep_last(1)).await?, &0)?;
+    stage.holds("t", "early:1", &early).await?;
+    // The checkpoints of the root come after those that ran under them.
+    root.put(&first).await?;
+    let next = Draft::new(stage.id()).after(root.head);
+    let running = inner(&root, "child:1", &[first.id(), next.id()]).await?;
+    equal("how many were forgotten", &stage.saver.prune("t", &Prune::keep_last(1)).await?, &0)?;
+    stage.holds("t", "child:1", &running).await?;
+    root.put(&next).await?;
+    equal("how many were forgotten", &stage.saver.prune("t", &Prune::keep_last(1)).await?, &3)?;
+    stage.holds("t", "child:1", &running[..1]).await?;
+    stage.holds("t", "early:1", &[]).await
+}
+
 pub(super) async fn a_thread_goes_on_after_pruning(stage: Stage) -> Checked {
     let mut author = stage.claim("t").await?;
     for number in 0..5 {

@@ -33,7 +33,7 @@ const PIECES: [&str; 50] = [
     "{0}",
     "[*]",
     "' OR '1'='1",
-    "'; TRUNCATE store_items; --",
+    "'; TRUNCATE superstep_store_items; --",
     "\" OR \"\"=\"",
     "') UNION SELECT 1 --",
     "1; SELECT pg_sleep(9)",

@@ -56,8 +56,8 @@ fn of_statement(database: String, error: Error) -> DatabaseError {
     };
     match code.code() {
         code if code.starts_with("08") => DatabaseError::Connection { database, source },
-        // Shut down, crashed, not up yet, too many connections.
-        "57P01" | "57P02" | "57P03" | "53300" => DatabaseError::Connection { database, source },
+        // Shut down, crashed, not up yet, too many connections, ended because nobody went on.
+        "57P01" | "57P02" | "57P03" | "53300" | "25P03" => DatabaseError::Connection { database, source },
         "53100" => DatabaseError::Full { database, source },
         // Serialization failure, deadlock, lock not available.
         "40001" | "40P01" | "55P03" => DatabaseError::Busy { database, source },

@@ -30,9 +30,9 @@ pub(super) async fn migrate(
             known: component.version(),
         });
     }
-    let transaction = client.transaction().await.in_database(database)?;
+    let transaction = database.begin(&mut client).await?;
     migrate_all(transaction.client(), database, components).await?;
-    transaction.commit().await.in_database(database)
+    transaction.commit().await
 }
 
 /// The first component whose tables are missing or old, and their version.

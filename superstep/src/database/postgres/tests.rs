@@ -153,6 +153,57 @@ async fn a_failed_statement_tells_what_the_server_said() {
     assert!(said.contains("does not exist"), "{said}");
 }
 
+/// A process that was stopped in the middle held its locks for ever, and the server's default isolation was taken.
+#[tokio::test]
+async fn a_transaction_has_limits_whatever_the_defaults_are() {
+    let schema = Fresh::new();
+    let database = schema.builder().connect_with(&[NOTES]).await.unwrap();
+    let mut client = database.client().await.unwrap();
+    run(&client, &database, "SET default_transaction_isolation = 'serializable'").await.unwrap();
+    let outside = settings(&client).await;
+    assert_eq!(outside[0], "serializable");
+    let transaction = database.begin(&mut client).await.unwrap();
+    assert_eq!(settings(transaction.client()).await, ["read committed", "10s", "12s"]);
+    transaction.commit().await.unwrap();
+    let transaction = database.begin_fixed(&mut client).await.unwrap();
+    assert_eq!(settings(transaction.client()).await, ["repeatable read", "10s", "12s"]);
+    drop(transaction);
+    let transaction = database.begin_reading(&mut client).await.unwrap();
+    assert_eq!(settings(transaction.client()).await, ["repeatable read", "10s", "12s"]);
+    drop(transaction);
+    assert_eq!(settings(&client).await, outside);
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_dropped_is_taken_back() {
+    let schema = Fresh::new();
+    let database = schema.builder().connect_with(&[NOTES]).await.unwrap();
+    let mut client = database.client().await.unwrap();
+    for is_kept in [false, true] {
+        let transaction = database.begin(&mut client).await.unwrap();
+        let insert = database.schema().fill("INSERT INTO {schema}.notes VALUES ('perhaps')");
+        transaction.client().query_typed(&insert, &[]).await.unwrap();
+        if is_kept {
+            transaction.commit().await.unwrap();
+        } else {
+            drop(transaction);
+        }
+        assert_eq!(number(&client, &database, "SELECT count(*) FROM {schema}.notes").await, i64::from(is_kept));
+    }
+}
+
+async fn settings(client: &tokio_postgres::Client) -> [String; 3] {
+    let names = ["transaction_isolation", "idle_in_transaction_session_timeout", "lock_timeout"];
+    let row = client
+        .query_typed_one(
+            "SELECT current_setting($1), current_setting($2), current_setting($3)",
+            &names.each_ref().map(|name| (name as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT)),
+        )
+        .await
+        .unwrap();
+    [row.get(0), row.get(1), row.get(2)]
+}
+
 async fn run(client: &Client, database: &PostgresDatabase, sql: &str) -> Result<(), DatabaseError> {
     let sql = database.schema().fill(sql);
     client.query_typed(&sql, &[]).await.map(drop).in_database(database)

@@ -30,6 +30,23 @@ impl Schema {
     }
 }
 
+// Transactions. Whatever a server's defaults are, these are as they are meant. One whose process stops in the middle is
+// ended by the server; who waits for it waits a little longer than that.
+
+macro_rules! limits {
+    () => {
+        "; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '12s'"
+    };
+}
+
+/// Each statement sees what was committed before it.
+pub(crate) const BEGIN: &str = concat!("BEGIN ISOLATION LEVEL READ COMMITTED", limits!());
+/// All statements see the same.
+pub(crate) const BEGIN_FIXED: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ", limits!());
+pub(crate) const BEGIN_READING: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", limits!());
+pub(crate) const COMMIT: &str = "COMMIT";
+pub(crate) const ROLLBACK: &str = "ROLLBACK";
+
 pub(crate) const CREATE_SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS {schema}";
 pub(crate) const HAS_SCHEMA: &str = "SELECT to_regnamespace($1) IS NOT NULL";
 pub(crate) const SCHEMA: &str = "{schema}";

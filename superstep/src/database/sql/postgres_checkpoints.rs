@@ -29,18 +29,38 @@ macro_rules! space {
 
 pub(super) use {digest, space, thread};
 
-/// Whether a namespace was used within so many microseconds, if they matter.
+/// The moment so many microseconds ago.
+macro_rules! ago {
+    ($ttl:literal) => {
+        concat!("(now() - ", $ttl, "::BIGINT * interval '1 microsecond')")
+    };
+}
+
+/// Whether thread `t` was claimed or a namespace of it used within so many microseconds, if they matter.
 macro_rules! alive {
     ($space:literal, $ttl:literal) => {
+        concat!("(", $ttl, "::BIGINT IS NULL OR greatest(t.claimed_at, ", $space, ".used_at) > ", ago!($ttl), ")")
+    };
+}
+
+/// Whether thread `t` was neither claimed nor used for so many microseconds.
+macro_rules! expired {
+    ($ttl:literal) => {
         concat!(
-            "(",
-            $ttl,
-            "::BIGINT IS NULL OR ",
-            $space,
-            ".used_at > now() - ",
-            $ttl,
-            "::BIGINT * interval '1 microsecond')"
+            "t.claimed_at <= ",
+            ago!($ttl),
+            " AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND s.used_at > ",
+            ago!($ttl),
+            ")"
         )
+    };
+}
+
+/// Whether thread `t` holds nothing, and was claimed long ago.
+macro_rules! idle {
+    () => {
+        "t.claimed_at <= now() - interval '1 day'
+        AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
     };
 }
 
@@ -68,6 +88,7 @@ const SCRIPTS: &[&str] = &[
     CREATE TABLE IF NOT EXISTS {schema}.superstep_threads (
         key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         epoch BIGINT GENERATED ALWAYS AS IDENTITY,
+        claimed_at TIMESTAMPTZ NOT NULL,
         digest BYTEA NOT NULL UNIQUE,
         name TEXT COLLATE \"C\" NOT NULL
     );
@@ -120,15 +141,16 @@ const SCRIPTS: &[&str] = &[
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
 
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub(crate) const LIMIT: &str = "SET LOCAL lock_timeout = '12s'";
 pub(crate) const COMMIT: &str = "COMMIT";
 
 // Claims.
 
 /// The epoch is taken when the row is held, so that later claims have greater ones.
 pub(crate) const CLAIM: &str = concat!(
-    "INSERT INTO {schema}.superstep_threads (digest, name) VALUES (",
+    "INSERT INTO {schema}.superstep_threads (digest, name, claimed_at) VALUES (",
     digest!("$1"),
-    ", $1) ON CONFLICT (digest) DO UPDATE SET epoch = DEFAULT RETURNING key, epoch"
+    ", $1, now()) ON CONFLICT (digest) DO UPDATE SET epoch = DEFAULT, claimed_at = now() RETURNING key, epoch"
 );
 
 /// Keeps everyone else from a thread until the transaction ends.
@@ -155,8 +177,11 @@ pub(crate) const ADD_SPACE: &str = concat!(
 pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = $2, used_at = now() WHERE key = $1";
 pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
 pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
-pub(crate) const ADD_SHAPE: &str =
-    "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+/// One that is there is sealed anew: what it was sealed with may be taken away.
+pub(crate) const ADD_SHAPE: &str = "
+    INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2)
+    ON CONFLICT (digest) DO UPDATE SET body = excluded.body
+";
 pub(crate) const ADD_CHECKPOINT: &str = "
     INSERT INTO {schema}.superstep_checkpoints (
         space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body
@@ -360,7 +385,8 @@ pub(crate) const THREADS: &str = concat!(
 
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
-    SELECT id, base, root, created_at, depth = 0 FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
+    SELECT id, base, root, created_at, source::BIGINT, step, depth = 0
+    FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
 ";
 pub(crate) const SPACES: &str = concat!(
     "SELECT s.key, s.name, s.head
@@ -388,25 +414,33 @@ pub(crate) const FORGET: &str = concat!(
     )
     DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
 );
-/// Forgets a thread that was used, but not for so many microseconds.
+/// Forgets a thread that was not used for so many microseconds. It gives a row without a key for the thread, and one for
+/// each of its namespaces.
 pub(crate) const FORGET_EXPIRED: &str = concat!(
     "WITH gone AS (
         DELETE FROM {schema}.superstep_threads t WHERE ",
     thread!("$1"),
-    " AND NOT EXISTS (
-            SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND ",
-    alive!("s", "$2"),
-    "
-        ) AND EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)
-        RETURNING t.key
+    " AND ",
+    expired!("$2"),
+    " RETURNING t.key
+    ),
+    spaces AS (
+        DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key
     )
-    DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
+    SELECT NULL::BIGINT FROM gone UNION ALL SELECT key FROM spaces"
 );
-pub(crate) const EXPIRED: &str = concat!(
-    "SELECT t.name FROM {schema}.superstep_threads t
-    WHERE NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key AND ",
-    alive!("s", "$1"),
-    ") AND EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
+pub(crate) const EXPIRED: &str =
+    concat!("SELECT t.name FROM {schema}.superstep_threads t WHERE ", expired!("$1"), " ORDER BY t.key");
+/// Forgets a thread that was claimed long ago, and never written to or emptied since.
+pub(crate) const FORGET_IDLE: &str =
+    concat!("DELETE FROM {schema}.superstep_threads t WHERE ", thread!("$1"), " AND ", idle!());
+pub(crate) const IDLE: &str =
+    concat!("SELECT t.name FROM {schema}.superstep_threads t WHERE ", idle!(), " ORDER BY t.key");
+/// Forgets a thread if nothing is left of it.
+pub(crate) const FORGET_EMPTY: &str = concat!(
+    "DELETE FROM {schema}.superstep_threads t WHERE ",
+    thread!("$1"),
+    " AND NOT EXISTS (SELECT FROM {schema}.superstep_spaces s WHERE s.thread = t.key)"
 );
 pub(crate) const SOME_CHECKPOINTS: &str = "
     DELETE FROM {schema}.superstep_checkpoints WHERE ctid = ANY (ARRAY(
@@ -432,10 +466,10 @@ pub(crate) const OF_RUN: &str = "
     WHERE space = $1 AND hashtextextended(run, 0) = hashtextextended($2 COLLATE \"C\", 0) AND run = $2
     ORDER BY id LIMIT $3
 ";
-/// Pending writes that stay and have values in the tails of rows that go.
+/// What was written under `$2` and has values in the tails of `$3`.
 pub(crate) const CONSUMED: &str = "
     SELECT checkpoint, task, consumed, body FROM {schema}.superstep_pending
-    WHERE space = $1 AND consumed = ANY ($2) AND checkpoint <> ALL ($2)
+    WHERE space = $1 AND checkpoint = ANY ($2) AND consumed = ANY ($3)
 ";
 pub(crate) const REMOVE_CHECKPOINTS: &str =
     "DELETE FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = ANY ($2)";

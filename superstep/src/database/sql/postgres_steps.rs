@@ -67,7 +67,7 @@ macro_rules! put {
     place AS (SELECT key FROM moved UNION ALL SELECT key FROM made),
     shaped AS (
         INSERT INTO {schema}.superstep_shapes (digest, body) SELECT $13, $16 FROM place WHERE $16 IS NOT NULL
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (digest) DO UPDATE SET body = excluded.body
     ),
     waiting AS (
         INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)

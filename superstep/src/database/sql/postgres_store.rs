@@ -2,21 +2,21 @@
 //!
 //! As in SQLite, but that all items of a batch are written by one statement. `facts` has a value as `jsonb` to look for
 //! equal parts in, and is null for the values that `jsonb` cannot hold; `value` is the truth. Every batch that writes
-//! changes the one row of `store_order` first, and so waits for the batches before it: versions and places are in the
-//! order of commits.
+//! changes the one row of `superstep_store_order` first, and so waits for the batches before it: versions and places are
+//! in the order of commits.
 
 use crate::database::Component;
 
 pub(crate) const COMPONENT: Component = Component { name: "store", scripts: &[CREATE] };
 
 const CREATE: &str = "
-    CREATE TABLE IF NOT EXISTS {schema}.store_order (
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_store_order (
         only_one BOOLEAN NOT NULL PRIMARY KEY CHECK (only_one),
         last_version BIGINT NOT NULL
     );
-    INSERT INTO {schema}.store_order (only_one, last_version) VALUES (TRUE, 0) ON CONFLICT DO NOTHING;
+    INSERT INTO {schema}.superstep_store_order (only_one, last_version) VALUES (TRUE, 0) ON CONFLICT DO NOTHING;
 
-    CREATE TABLE IF NOT EXISTS {schema}.store_items (
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_store_items (
         place BIGINT NOT NULL PRIMARY KEY,
         namespace BYTEA NOT NULL,
         key TEXT COLLATE \"C\" NOT NULL,
@@ -29,26 +29,29 @@ const CREATE: &str = "
         expires_at BIGINT,
         UNIQUE (namespace, key)
     );
-    CREATE INDEX IF NOT EXISTS store_items_facts ON {schema}.store_items USING GIN (facts jsonb_path_ops);
-    CREATE INDEX IF NOT EXISTS store_items_without_facts ON {schema}.store_items (place) WHERE facts IS NULL;
-    CREATE INDEX IF NOT EXISTS store_items_expiry ON {schema}.store_items (expires_at) WHERE expires_at IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS superstep_store_items_facts
+        ON {schema}.superstep_store_items USING GIN (facts jsonb_path_ops);
+    CREATE INDEX IF NOT EXISTS superstep_store_items_without_facts
+        ON {schema}.superstep_store_items (place) WHERE facts IS NULL;
+    CREATE INDEX IF NOT EXISTS superstep_store_items_expiry
+        ON {schema}.superstep_store_items (expires_at) WHERE expires_at IS NOT NULL;
 
-    CREATE TABLE IF NOT EXISTS {schema}.store_scopes (
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_store_scopes (
         scope BYTEA NOT NULL,
-        place BIGINT NOT NULL REFERENCES {schema}.store_items ON DELETE CASCADE,
+        place BIGINT NOT NULL REFERENCES {schema}.superstep_store_items ON DELETE CASCADE,
         PRIMARY KEY (scope, place)
     );
-    CREATE INDEX IF NOT EXISTS store_scopes_place ON {schema}.store_scopes (place);
+    CREATE INDEX IF NOT EXISTS superstep_store_scopes_place ON {schema}.superstep_store_scopes (place);
 
-    CREATE TABLE IF NOT EXISTS {schema}.store_words (
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_store_words (
         word TEXT COLLATE \"C\" NOT NULL,
-        place BIGINT NOT NULL REFERENCES {schema}.store_items ON DELETE CASCADE,
+        place BIGINT NOT NULL REFERENCES {schema}.superstep_store_items ON DELETE CASCADE,
         PRIMARY KEY (word, place)
     );
-    CREATE INDEX IF NOT EXISTS store_words_place ON {schema}.store_words (place);
+    CREATE INDEX IF NOT EXISTS superstep_store_words_place ON {schema}.superstep_store_words (place);
 
-    CREATE TABLE IF NOT EXISTS {schema}.store_vectors (
-        place BIGINT NOT NULL REFERENCES {schema}.store_items ON DELETE CASCADE,
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_store_vectors (
+        place BIGINT NOT NULL REFERENCES {schema}.superstep_store_items ON DELETE CASCADE,
         ordinal BIGINT NOT NULL,
         vector REAL[] NOT NULL,
         PRIMARY KEY (place, ordinal)
@@ -59,25 +62,25 @@ const CREATE: &str = "
 
 pub(crate) const GET: &str = "
     SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL
-    FROM {schema}.store_items
+    FROM {schema}.superstep_store_items
     WHERE namespace = $2 AND key = $3 AND (expires_at IS NULL OR expires_at > $1)
 ";
 pub(crate) const GET_PLACES: &str = "
     SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL
-    FROM {schema}.store_items
+    FROM {schema}.superstep_store_items
     WHERE place = ANY ($2) AND (expires_at IS NULL OR expires_at > $1)
 ";
 /// `$2` is where the page before ended, `$3` how many, `$4` facts that must be there or null.
 pub(crate) const ALL_AFTER: &str = "
     SELECT place, namespace, key, value, version, created_at, updated_at, ttl IS NOT NULL
-    FROM {schema}.store_items
+    FROM {schema}.superstep_store_items
     WHERE place > $2 AND (expires_at IS NULL OR expires_at > $1)
         AND ($4::text IS NULL OR facts IS NULL OR facts @> $4::text::jsonb)
     ORDER BY place LIMIT $3
 ";
 pub(crate) const SCOPE_AFTER: &str = "
     SELECT i.place, i.namespace, i.key, i.value, i.version, i.created_at, i.updated_at, i.ttl IS NOT NULL
-    FROM {schema}.store_scopes AS s JOIN {schema}.store_items AS i ON i.place = s.place
+    FROM {schema}.superstep_store_scopes AS s JOIN {schema}.superstep_store_items AS i ON i.place = s.place
     WHERE s.scope = $5 AND s.place > $2 AND (i.expires_at IS NULL OR i.expires_at > $1)
         AND ($4::text IS NULL OR i.facts IS NULL OR i.facts @> $4::text::jsonb)
     ORDER BY s.place LIMIT $3
@@ -85,7 +88,7 @@ pub(crate) const SCOPE_AFTER: &str = "
 /// `$3` and `$4` are where the namespaces begin and end.
 pub(crate) const COUNT_WORDS: &str = "
     SELECT w.place, count(*)
-    FROM {schema}.store_words AS w JOIN {schema}.store_items AS i ON i.place = w.place
+    FROM {schema}.superstep_store_words AS w JOIN {schema}.superstep_store_items AS i ON i.place = w.place
     WHERE w.word = ANY ($2) AND i.namespace >= $3 AND ($4::bytea IS NULL OR i.namespace < $4)
         AND (i.expires_at IS NULL OR i.expires_at > $1)
     GROUP BY w.place
@@ -93,14 +96,14 @@ pub(crate) const COUNT_WORDS: &str = "
 /// `$4` and `$5` are the last vector that was read, `$6` is how many.
 pub(crate) const VECTORS: &str = "
     SELECT v.place, v.ordinal, v.vector
-    FROM {schema}.store_vectors AS v JOIN {schema}.store_items AS i ON i.place = v.place
+    FROM {schema}.superstep_store_vectors AS v JOIN {schema}.superstep_store_items AS i ON i.place = v.place
     WHERE i.namespace >= $2 AND ($3::bytea IS NULL OR i.namespace < $3) AND (v.place, v.ordinal) > ($4, $5)
         AND (i.expires_at IS NULL OR i.expires_at > $1)
     ORDER BY v.place, v.ordinal LIMIT $6
 ";
 /// `$4` is the last namespace that was read, `$5` is how many.
 pub(crate) const NAMESPACES: &str = "
-    SELECT DISTINCT namespace FROM {schema}.store_items
+    SELECT DISTINCT namespace FROM {schema}.superstep_store_items
     WHERE namespace >= $2 AND ($3::bytea IS NULL OR namespace < $3) AND ($4::bytea IS NULL OR namespace > $4)
         AND (expires_at IS NULL OR expires_at > $1)
     ORDER BY namespace LIMIT $5
@@ -110,20 +113,20 @@ pub(crate) const NAMESPACES: &str = "
 
 /// Waits for its turn and takes `$1` versions, those after the one that it gives.
 pub(crate) const TAKE_VERSIONS: &str =
-    "UPDATE {schema}.store_order SET last_version = last_version + $1 RETURNING last_version - $1";
-pub(crate) const SWEEP: &str = "DELETE FROM {schema}.store_items WHERE expires_at <= $1 RETURNING place";
+    "UPDATE {schema}.superstep_store_order SET last_version = last_version + $1 RETURNING last_version - $1";
+pub(crate) const SWEEP: &str = "DELETE FROM {schema}.superstep_store_items WHERE expires_at <= $1 RETURNING place";
 pub(crate) const FOUND: &str = "
     SELECT i.namespace, i.key, i.version
     FROM unnest($1::bytea[], $2::text[]) AS wanted (namespace, key)
-        JOIN {schema}.store_items AS i ON i.namespace = wanted.namespace AND i.key = wanted.key
+        JOIN {schema}.superstep_store_items AS i ON i.namespace = wanted.namespace AND i.key = wanted.key
 ";
 pub(crate) const DELETE: &str = "
-    DELETE FROM {schema}.store_items AS i USING unnest($1::bytea[], $2::text[]) AS gone (namespace, key)
+    DELETE FROM {schema}.superstep_store_items AS i USING unnest($1::bytea[], $2::text[]) AS gone (namespace, key)
     WHERE i.namespace = gone.namespace AND i.key = gone.key
 ";
 /// `$1` is now. An item that is there keeps its place and the time of its creation.
 pub(crate) const PUT: &str = "
-    INSERT INTO {schema}.store_items AS i
+    INSERT INTO {schema}.superstep_store_items AS i
         (place, namespace, key, value, facts, version, created_at, updated_at, ttl, expires_at)
     SELECT place, namespace, key, value, facts::jsonb, version, $1, $1, ttl, $1 + ttl
     FROM unnest($2::bigint[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[])
@@ -134,19 +137,19 @@ pub(crate) const PUT: &str = "
     RETURNING i.version, i.place
 ";
 pub(crate) const REFRESH: &str = "
-    UPDATE {schema}.store_items SET expires_at = $1 + ttl
+    UPDATE {schema}.superstep_store_items SET expires_at = $1 + ttl
     WHERE place = ANY ($2) AND ttl IS NOT NULL AND expires_at > $1
 ";
 pub(crate) const PUT_SCOPES: &str = "
-    INSERT INTO {schema}.store_scopes (scope, place) SELECT * FROM unnest($1::bytea[], $2::bigint[])
+    INSERT INTO {schema}.superstep_store_scopes (scope, place) SELECT * FROM unnest($1::bytea[], $2::bigint[])
     ON CONFLICT DO NOTHING
 ";
-pub(crate) const DELETE_WORDS: &str = "DELETE FROM {schema}.store_words WHERE place = ANY ($1)";
+pub(crate) const DELETE_WORDS: &str = "DELETE FROM {schema}.superstep_store_words WHERE place = ANY ($1)";
 pub(crate) const PUT_WORDS: &str =
-    "INSERT INTO {schema}.store_words (word, place) SELECT * FROM unnest($1::text[], $2::bigint[])";
-pub(crate) const DELETE_VECTORS: &str = "DELETE FROM {schema}.store_vectors WHERE place = ANY ($1)";
+    "INSERT INTO {schema}.superstep_store_words (word, place) SELECT * FROM unnest($1::text[], $2::bigint[])";
+pub(crate) const DELETE_VECTORS: &str = "DELETE FROM {schema}.superstep_store_vectors WHERE place = ANY ($1)";
 pub(crate) const PUT_VECTORS: &str = "
-    INSERT INTO {schema}.store_vectors (place, ordinal, vector)
+    INSERT INTO {schema}.superstep_store_vectors (place, ordinal, vector)
     SELECT place, ordinal, vector::real[]
     FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS new (place, ordinal, vector)
 ";
@@ -174,7 +177,7 @@ pub(crate) fn nearest(dimensions: usize, metric: PgvectorMetric) -> String {
         "
         SELECT place, vector, distance FROM (
             SELECT v.place, v.ordinal, v.vector, coalesce(nullif({distance}, 'NaN'), 1) AS distance
-            FROM {{schema}}.store_vectors AS v JOIN {{schema}}.store_items AS i ON i.place = v.place
+            FROM {{schema}}.superstep_store_vectors AS v JOIN {{schema}}.superstep_store_items AS i ON i.place = v.place
             WHERE i.namespace >= $2 AND ($3::bytea IS NULL OR i.namespace < $3)
                 AND (i.expires_at IS NULL OR i.expires_at > $1)
                 AND array_length(v.vector, 1) = {dimensions}
@@ -192,7 +195,7 @@ pub(crate) fn nearest_by_hnsw(dimensions: usize, metric: PgvectorMetric) -> Stri
     format!(
         "
         SELECT v.place, v.vector, {distance} AS distance
-        FROM {{schema}}.store_vectors AS v JOIN {{schema}}.store_items AS i ON i.place = v.place
+        FROM {{schema}}.superstep_store_vectors AS v JOIN {{schema}}.superstep_store_items AS i ON i.place = v.place
         WHERE i.namespace >= $2 AND ($3::bytea IS NULL OR i.namespace < $3)
             AND (i.expires_at IS NULL OR i.expires_at > $1)
             AND array_length(v.vector, 1) = {dimensions}
@@ -208,7 +211,7 @@ pub(crate) fn create_hnsw(dimensions: usize, metric: PgvectorMetric) -> String {
     let PgvectorMetric { class, .. } = metric;
     format!(
         "
-        CREATE INDEX IF NOT EXISTS store_vectors_{class}_{dimensions} ON {{schema}}.store_vectors
+        CREATE INDEX IF NOT EXISTS superstep_store_vectors_{class}_{dimensions} ON {{schema}}.superstep_store_vectors
         USING hnsw ((vector::{{vector}}.vector({dimensions})) {{vector}}.{class})
         WHERE array_length(vector, 1) = {dimensions}
         "

@@ -11,7 +11,8 @@ const SCRIPTS: &[&str] = &["
     CREATE TABLE superstep_threads (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL UNIQUE,
-        epoch INTEGER NOT NULL
+        epoch INTEGER NOT NULL,
+        claimed_at INTEGER NOT NULL
     );
     CREATE TABLE superstep_spaces (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,11 +56,8 @@ const SCRIPTS: &[&str] = &["
 
 pub(crate) const NEXT_EPOCH: &str = "UPDATE superstep_epochs SET last = last + 1 RETURNING last";
 pub(crate) const CLAIM: &str = "
-    INSERT INTO superstep_threads (name, epoch) VALUES (?1, ?2)
-    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch
-";
-pub(crate) const USED_AT: &str = "
-    SELECT max(s.used_at) FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key WHERE t.name = ?1
+    INSERT INTO superstep_threads (name, epoch, claimed_at) VALUES (?1, ?2, ?3)
+    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, claimed_at = excluded.claimed_at
 ";
 
 // Writing.
@@ -75,7 +73,10 @@ pub(crate) const ADD_SPACE: &str =
 pub(crate) const MOVE_HEAD: &str = "UPDATE superstep_spaces SET head = ?2, used_at = ?3 WHERE key = ?1";
 pub(crate) const TOUCH: &str = "UPDATE superstep_spaces SET used_at = ?2 WHERE key = ?1";
 pub(crate) const DEPTH: &str = "SELECT depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
-pub(crate) const ADD_SHAPE: &str = "INSERT OR IGNORE INTO superstep_shapes (digest, body) VALUES (?1, ?2)";
+/// One that is there is sealed anew: what it was sealed with may be taken away.
+pub(crate) const ADD_SHAPE: &str = "
+    INSERT INTO superstep_shapes (digest, body) VALUES (?1, ?2) ON CONFLICT (digest) DO UPDATE SET body = excluded.body
+";
 pub(crate) const ADD_CHECKPOINT: &str = "
     INSERT INTO superstep_checkpoints
         (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
@@ -98,7 +99,7 @@ macro_rules! here {
     () => {
         "WITH RECURSIVE here (space, head) AS MATERIALIZED (
         SELECT s.key, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-        WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR
+        WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR t.claimed_at > ?3 OR
             (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?3)
     ),"
     };
@@ -214,13 +215,15 @@ pub(crate) const ROW: &str = concat!(
 
 pub(crate) const NAMESPACES: &str = "
     SELECT s.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-    WHERE t.name = ?1 AND (?2 IS NULL OR (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?2)
+    WHERE t.name = ?1 AND (?2 IS NULL OR t.claimed_at > ?2 OR
+        (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?2)
     ORDER BY s.name
 ";
 pub(crate) const THREADS: &str = "
     SELECT t.name FROM superstep_threads t
     WHERE (?1 IS NULL OR t.name > ?1) AND EXISTS (
-        SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND (?2 IS NULL OR s.used_at > ?2)
+        SELECT 1 FROM superstep_spaces s
+        WHERE s.thread = t.key AND (?2 IS NULL OR t.claimed_at > ?2 OR s.used_at > ?2)
     )
     ORDER BY t.name LIMIT ?3
 ";
@@ -228,10 +231,36 @@ pub(crate) const THREADS: &str = "
 // Housekeeping.
 
 pub(crate) const SPACES: &str = "
-    SELECT s.key, s.name, s.head, s.used_at FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+    SELECT s.key, s.name, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
     WHERE t.name = ?1 ORDER BY s.name
 ";
+/// Whether there are checkpoints of a thread, and it has not expired.
+pub(crate) const IS_ALIVE: &str = "
+    SELECT EXISTS (
+        SELECT 1 FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
+        WHERE t.name = ?1 AND (?2 IS NULL OR t.claimed_at > ?2 OR s.used_at > ?2)
+    )
+";
 pub(crate) const REMOVE_THREAD: &str = "DELETE FROM superstep_threads WHERE name = ?1 RETURNING key";
+/// The same if it was claimed and used last at `?2` or before.
+pub(crate) const REMOVE_EXPIRED: &str = "
+    DELETE FROM superstep_threads AS t
+    WHERE t.name = ?1 AND t.claimed_at <= ?2
+        AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND s.used_at > ?2)
+    RETURNING key
+";
+/// The same if nothing is left of it.
+pub(crate) const REMOVE_EMPTY: &str = "
+    DELETE FROM superstep_threads AS t
+    WHERE t.name = ?1 AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key)
+";
+/// So many threads that were claimed at `?1` or before, and never written to or emptied since.
+pub(crate) const REMOVE_IDLE: &str = "
+    DELETE FROM superstep_threads WHERE key IN (
+        SELECT t.key FROM superstep_threads t
+        WHERE t.claimed_at <= ?1 AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key) LIMIT ?2
+    )
+";
 pub(crate) const REMOVE_SPACES: &str = "DELETE FROM superstep_spaces WHERE thread = ?1 RETURNING key";
 pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = ?1";
 pub(crate) const SOME_CHECKPOINTS: &str = "
@@ -244,31 +273,54 @@ pub(crate) const SOME_PENDING: &str = "
 ";
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
-    SELECT id, base, root, created_at, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
+    SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
-pub(crate) const OF_RUN: &str = "
-    SELECT t.name, s.name, s.key, c.id
-    FROM superstep_checkpoints c JOIN superstep_spaces s ON s.key = c.space JOIN superstep_threads t ON t.key = s.thread
-    WHERE c.run = ?1 ORDER BY s.key, c.id
+/// The namespaces that hold checkpoints of a run, with their threads.
+pub(crate) const SPACES_OF_RUN: &str = "
+    SELECT t.name, s.key FROM superstep_spaces s JOIN superstep_threads t ON t.key = s.thread
+    WHERE s.key IN (SELECT c.space FROM superstep_checkpoints c WHERE c.run = ?1) ORDER BY s.key
 ";
-pub(crate) const CONSUMED: &str =
-    "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND consumed IS NOT NULL";
-pub(crate) const ALL_PENDING: &str = "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1";
+pub(crate) const OF_RUN: &str =
+    "SELECT id FROM superstep_checkpoints WHERE space = ?1 AND run = ?2 ORDER BY id LIMIT ?3";
+/// What was written under `?2` and has values in the tails of `?3`.
+pub(crate) const CONSUMED: &str = "
+    SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND consumed = ?3
+";
+/// A page of what tasks wrote in a namespace.
+pub(crate) const PENDING_PAGE: &str = "
+    SELECT checkpoint, task, consumed, body FROM superstep_pending
+    WHERE space = ?1 AND (checkpoint, task) > (?2, ?3) ORDER BY checkpoint, task LIMIT ?4
+";
 pub(crate) const REMOVE_CHECKPOINT: &str = "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
 pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
 pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE key = ?1";
-pub(crate) const ALL_ROWS: &str =
-    concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 ORDER BY c.id");
+/// A page of the rows of a namespace, with all that is in them.
+pub(crate) const PAGE: &str = concat!(
+    "SELECT 0, ",
+    columns!(),
+    ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id > ?2 ORDER BY c.id LIMIT ?3"
+);
 pub(crate) const EXPIRED: &str = "
-    SELECT t.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
-    GROUP BY t.key HAVING max(s.used_at) <= ?1
+    SELECT t.name FROM superstep_threads t
+    WHERE t.claimed_at <= ?1
+        AND NOT EXISTS (SELECT 1 FROM superstep_spaces s WHERE s.thread = t.key AND s.used_at > ?1)
+    ORDER BY t.key
 ";
-pub(crate) const ORPHANED_SPACES: &str =
-    "DELETE FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads)";
-pub(crate) const ORPHANED_CHECKPOINTS: &str =
-    "DELETE FROM superstep_checkpoints WHERE space NOT IN (SELECT key FROM superstep_spaces)";
+pub(crate) const ORPHANED_SPACES: &str = "
+    DELETE FROM superstep_spaces WHERE key IN (
+        SELECT key FROM superstep_spaces WHERE thread NOT IN (SELECT key FROM superstep_threads) LIMIT ?1
+    )
+";
+/// The namespaces that are gone, but whose rows are not. None of them comes again: keys are given out once.
+pub(crate) const LOST_SPACES: &str = "
+    SELECT space FROM superstep_checkpoints WHERE space NOT IN (SELECT key FROM superstep_spaces)
+    UNION
+    SELECT space FROM superstep_pending WHERE space NOT IN (SELECT key FROM superstep_spaces)
+";
 pub(crate) const ORPHANED_PENDING: &str = "
-    DELETE FROM superstep_pending AS p WHERE NOT EXISTS (
-        SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
+    DELETE FROM superstep_pending WHERE rowid IN (
+        SELECT p.rowid FROM superstep_pending p WHERE NOT EXISTS (
+            SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
+        ) LIMIT ?1
     )
 ";

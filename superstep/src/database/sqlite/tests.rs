@@ -327,25 +327,6 @@ async fn an_update_that_fails_changes_nothing() {
     assert!(notes(&file.open()).await.is_empty());
 }
 
-/// A join with bound values was planned again at every call, which took a third of the time of a save.
-#[tokio::test]
-async fn a_join_is_planned_once_whatever_its_values() {
-    const BOTH: &str = "SELECT a.text FROM notes a JOIN notes b ON b.rowid = a.rowid AND b.text = ?2 WHERE a.text = ?1";
-    let file = File::new();
-    let database = file.open();
-    let times_planned_again = |connection: &Connection| -> rusqlite::Result<i32> {
-        let mut statement = connection.prepare(BOTH)?;
-        for text in ["one", "two", "three"] {
-            statement.exists([text, text])?;
-        }
-        Ok(statement.get_status(StatementStatus::RePrepare))
-    };
-    let job = move |connection: &Connection| times_planned_again(connection).in_database(connection);
-    let [written, read]: [Result<i32, DatabaseError>; 2] =
-        [database.write(Synced::No, job).await, database.read(job).await];
-    assert_eq!([written.unwrap(), read.unwrap()], [0, 0]);
-}
-
 fn add(database: &SqliteDatabase, text: &str) -> Answer<(), DatabaseError> {
     let text = text.to_owned();
     database.write(Synced::No, move |connection| insert(connection, &text))

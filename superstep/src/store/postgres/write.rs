@@ -32,8 +32,9 @@ impl<'a> Writes<'a> {
         puts: usize,
     ) -> Result<Self, StoreError> {
         let rows = run(client, database, sql::TAKE_VERSIONS, &[(&(puts as i64), Type::INT8)]).await?;
-        let missing =
-            || StoreError::backend("table `store_order` has lost its row; insert `(TRUE, <the last version>)`");
+        let missing = || {
+            StoreError::backend("table `superstep_store_order` has lost its row; insert `(TRUE, <the last version>)`")
+        };
         let row = rows.first().ok_or_else(missing)?;
         let last_version: i64 = row.try_get(0).in_database(database)?;
         Ok(Self { client, database, now, last_version: last_version as u64 })

@@ -96,9 +96,12 @@ async fn threads_expire_by_the_clock_of_the_database() {
     let mut author = Author::claim(&saver).await;
     author.put().await.unwrap();
     let admin = place.admin().await;
-    admin.run("UPDATE superstep_spaces SET used_at = now() - interval '59 minutes'").await;
-    assert!(saver.get(THREAD, "", None).await.unwrap().is_some());
-    admin.run("UPDATE superstep_spaces SET used_at = now() - interval '61 minutes'").await;
+    for (claimed, used) in [(61, 59), (59, 61)] {
+        admin.run(&format!("UPDATE superstep_threads SET claimed_at = now() - interval '{claimed} minutes'")).await;
+        admin.run(&format!("UPDATE superstep_spaces SET used_at = now() - interval '{used} minutes'")).await;
+        assert!(saver.get(THREAD, "", None).await.unwrap().is_some());
+    }
+    admin.run("UPDATE superstep_threads SET claimed_at = now() - interval '61 minutes'").await;
     assert!(saver.get(THREAD, "", None).await.unwrap().is_none());
     assert!(saver.claim(THREAD, "", None).await.unwrap().found.is_none());
     assert_eq!(admin.rows().await, 1, "the claim of a thread that was forgotten");

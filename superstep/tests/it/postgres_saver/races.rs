@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, Checkpointer, Durability, ErrorKind, ListQuery,
-    Message, Prune, START, StateGraph, Swept,
+    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, Checkpointer, DatabaseError, Durability, ErrorKind,
+    ListQuery, Message, Prune, START, StateGraph, Swept,
 };
 
 use super::{Author, Place, THREAD, echo, says};
@@ -32,6 +32,49 @@ async fn a_save_that_waited_for_a_claim_is_fenced() {
     assert_fenced(saving.await.unwrap(), "was taken over");
     assert_fenced(writing.await.unwrap(), "was taken over");
     assert_eq!(admin.rows().await, rows);
+}
+
+/// Every name that was ever claimed stayed in the table of threads. One that is written to while it is swept stays.
+#[tokio::test]
+async fn a_claim_that_came_to_nothing_is_swept_after_a_day() {
+    let place = Place::new();
+    let saver = place.saver().await;
+    for thread in ["old", "new"] {
+        saver.claim(thread, "", None).await.unwrap();
+    }
+    let mut author = Author::claim(&saver).await;
+    let admin = place.admin().await;
+    admin.run("UPDATE superstep_threads SET claimed_at = now() - interval '25 hours' WHERE name <> 'new'").await;
+    admin.run("BEGIN; SELECT FROM superstep_threads WHERE name = 'old' FOR UPDATE").await;
+    let sweeping = tokio::spawn({
+        let saver = saver.clone();
+        async move { saver.sweep().await }
+    });
+    place.admin().await.waits(1).await;
+    author.put().await.unwrap();
+    admin.run("COMMIT").await;
+    assert_eq!(sweeping.await.unwrap().unwrap(), Swept::default());
+    let left: String = admin.ask("SELECT string_agg(name, ' ' ORDER BY name) FROM superstep_threads").await;
+    assert_eq!(left, "new t");
+}
+
+/// Whoever held a thread and stopped kept all others waiting for ever.
+#[tokio::test]
+async fn a_claim_and_a_prune_do_not_wait_for_ever() {
+    let place = Place::new();
+    let saver = place.saver().await;
+    let mut author = Author::claim(&saver).await;
+    let id = author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_threads FOR UPDATE").await;
+    let prune = Prune::keep_last(1);
+    let (claimed, pruned) = tokio::join!(saver.claim(THREAD, "", None), saver.prune(THREAD, &prune));
+    for error in [claimed.map(drop).unwrap_err(), pruned.map(drop).unwrap_err()] {
+        let CheckpointError::Backend(error) = error else { panic!("{error}") };
+        assert!(matches!(error.downcast_ref(), Some(DatabaseError::Busy { .. })), "{error}");
+    }
+    admin.run("ROLLBACK").await;
+    assert_eq!(saver.claim(THREAD, "", None).await.unwrap().head, Some(id));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::checkpoint::{
-    Blob, CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, TaskRecord,
+    Blob, CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord,
 };
 use crate::id::{CheckpointId, TaskId};
 
@@ -152,7 +152,8 @@ impl Naive {
             let stays = |known: &Checkpoint| match space.as_str() {
                 "" => root.contains(&known.record.id),
                 inner => {
-                    let under_kept = known.record.parents.get("").is_some_and(|under| root.contains(under));
+                    let under = known.record.parents.get("");
+                    let under_kept = under.is_some_and(|under| root.contains(under)) || under > root.iter().max();
                     under_kept || (!inner.contains(':') && Some(known.record.id) == latest)
                 }
             };
@@ -165,8 +166,26 @@ impl Naive {
 
     pub(super) fn delete_run(&mut self, run: &str) -> usize {
         let mut forgotten = 0;
-        for all in self.threads.values_mut().flat_map(|thread| thread.spaces.values_mut()) {
+        self.threads.retain(|_, thread| {
+            let of_thread = thread.delete_run(run);
+            forgotten += of_thread;
+            of_thread == 0 || thread.spaces.values().any(|all| !all.is_empty())
+        });
+        forgotten
+    }
+}
+
+impl Thread {
+    fn delete_run(&mut self, run: &str) -> usize {
+        let mut forgotten = 0;
+        for all in self.spaces.values_mut() {
             let before = all.len();
+            let is_gone = |known: &&Checkpoint| known.record.run.as_deref() == Some(run);
+            let steps = all.iter().filter(is_gone).filter(|known| known.record.source == Source::Loop);
+            let left: Vec<_> = steps.map(|known| (known.record.base, known.record.step - 1)).collect();
+            for base in all.iter_mut().filter(|base| left.contains(&(Some(base.record.id), base.record.step))) {
+                base.tasks.clear();
+            }
             all.retain(|known| known.record.run.as_deref() != Some(run));
             forgotten += before - all.len();
         }

@@ -7,7 +7,8 @@ CREATE TABLE superstep_epochs (last INTEGER NOT NULL);
 CREATE TABLE superstep_threads (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         name TEXT NOT NULL UNIQUE,
-        epoch INTEGER NOT NULL
+        epoch INTEGER NOT NULL,
+        claimed_at INTEGER NOT NULL
     );
 CREATE TABLE superstep_spaces (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -91,9 +92,9 @@ INSERT INTO superstep_versions VALUES ('cache', 1);
 INSERT INTO superstep_versions VALUES ('checkpoints', 1);
 INSERT INTO superstep_versions VALUES ('store', 1);
 INSERT INTO superstep_epochs VALUES (6);
-INSERT INTO superstep_threads VALUES (1, 'tea', 4);
-INSERT INTO superstep_threads VALUES (5, 'asked', 5);
-INSERT INTO superstep_threads VALUES (6, 'failed', 6);
+INSERT INTO superstep_threads VALUES (1, 'tea', 4, 1794767772157182);
+INSERT INTO superstep_threads VALUES (5, 'asked', 5, 1794767772157182);
+INSERT INTO superstep_threads VALUES (6, 'failed', 6, 1794767772157182);
 INSERT INTO sqlite_sequence VALUES ('superstep_threads', 6);
 INSERT INTO sqlite_sequence VALUES ('superstep_spaces', 8);
 INSERT INTO superstep_spaces VALUES (1, 1, '', X'1F1E1236EA4666BC80090F112AE7DF72', 1794767772157182);
