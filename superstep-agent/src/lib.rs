@@ -57,3 +57,7 @@ struct AgentsGuide;
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../../docs/mcp.md")]
 struct McpGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -188,10 +188,6 @@ macro_rules! __schema {
 }
 
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
-
-#[cfg(doctest)]
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
 
