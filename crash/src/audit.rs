@@ -1,32 +1,78 @@
-//! A checkpointer that logs what it was told, after it was told.
+//! A checkpointer that logs what it is asked for, and what it was told.
+//!
+//! A line about a question is written before it is asked, one about an answer after it came. So if a claim stands before
+//! a question, the claim was made before the question was asked, whatever process wrote the lines.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint,
-    Saving, Swept, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune,
+    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
 };
 
+use crate::Result;
 use crate::log::Log;
+
+/// What a worker does and is told, in the log.
+pub(crate) struct Audit {
+    log: Log,
+    /// The epochs in which this worker has its threads.
+    epochs: Mutex<HashMap<String, Epoch>>,
+}
+
+impl Audit {
+    pub(crate) fn open(log: &Path) -> Result<Self> {
+        Ok(Self { log: Log::open(log)?, epochs: Mutex::default() })
+    }
+
+    /// Notes that a task of a claimed thread starts.
+    pub(crate) fn started(&self, thread: &str, task: TaskId) {
+        let epochs = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = epochs.get(thread).expect("a thread is claimed before its tasks start");
+        self.log.add(&format!("start {thread} {task} {epoch}"));
+    }
+
+    fn claimed(&self, thread: &str, epoch: Epoch) {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).insert(thread.to_owned(), epoch);
+        self.log.add(&format!("claimed {thread} {epoch}"));
+    }
+}
 
 pub(crate) struct Audited {
     pub(crate) inner: Arc<dyn Checkpointer>,
-    pub(crate) log: Arc<Log>,
+    pub(crate) audit: Arc<Audit>,
 }
 
-/// Logs lines when a save was acknowledged, and that a thread was lost when it was refused.
-fn logged(log: &Arc<Log>, thread: &str, saving: Saving, lines: Vec<String>) -> Saving {
-    let (log, thread) = (log.clone(), thread.to_owned());
-    Saving::later(async move {
-        let saved = saving.await;
-        match &saved {
-            Ok(()) => lines.iter().for_each(|line| log.add(line)),
-            Err(CheckpointError::Fenced { .. }) => log.add(&format!("fenced {thread}")),
-            Err(_) => {}
-        }
-        saved
-    })
+impl Audited {
+    /// Logs that a write is asked for, and what became of it: `told` is what its acknowledgement says.
+    fn logged(
+        &self,
+        lease: Lease<'_>,
+        id: &str,
+        mut told: Vec<String>,
+        write: impl FnOnce(&dyn Checkpointer) -> Saving,
+    ) -> Saving {
+        let (audit, subject) = (self.audit.clone(), format!("{} {id} {}", lease.thread, lease.epoch));
+        audit.log.add(&format!("ask {subject}"));
+        let saving = write(&*self.inner);
+        told.push(format!("taken {subject}"));
+        Saving::later(async move {
+            let saved = saving.await;
+            match &saved {
+                Ok(()) => audit.log.add(&told.join("\n")),
+                Err(CheckpointError::Fenced { .. }) => audit.log.add(&format!("fenced {subject}")),
+                Err(_) => {}
+            }
+            saved
+        })
+    }
+}
+
+fn saved(lease: Lease<'_>, task: &TaskRecord) -> Option<String> {
+    task.is_finished().then(|| format!("saved {} {} {}", lease.thread, task.task, lease.epoch))
 }
 
 #[async_trait]
@@ -37,21 +83,20 @@ impl Checkpointer for Audited {
         namespace: &str,
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError> {
-        self.inner.claim(thread, namespace, checkpoint).await
+        let claim = self.inner.claim(thread, namespace, checkpoint).await?;
+        self.audit.claimed(thread, claim.epoch);
+        Ok(claim)
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
-        let thread = lease.thread;
-        let finished = checkpoint.writes.iter().filter(|task| task.is_finished());
-        let mut lines: Vec<String> = finished.map(|task| format!("saved {thread} {}", task.task)).collect();
-        lines.push(format!("ack {thread} {} {}", checkpoint.id, lease.epoch));
-        logged(&self.log, thread, self.inner.put(lease, checkpoint), lines)
+        let mut told: Vec<String> = checkpoint.writes.iter().filter_map(|task| saved(lease, task)).collect();
+        told.push(format!("checkpoint {} {} {}", lease.thread, checkpoint.id, lease.epoch));
+        self.logged(lease, &checkpoint.id.to_string(), told, |inner| inner.put(lease, checkpoint))
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        let line = task.is_finished().then(|| format!("saved {} {}", lease.thread, task.task));
-        let saving = self.inner.put_writes(lease, checkpoint, task);
-        logged(&self.log, lease.thread, saving, line.into_iter().collect())
+        let told = saved(lease, &task).into_iter().collect();
+        self.logged(lease, &task.task.to_string(), told, |inner| inner.put_writes(lease, checkpoint, task))
     }
 
     async fn get(

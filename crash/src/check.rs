@@ -2,107 +2,66 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
 
 use superstep::{CheckpointId, Checkpointer, ListQuery, MemorySaver, SavedCheckpoint};
 
+use crate::Result;
+use crate::backend::Savers;
 use crate::harness::Trial;
+use crate::told::Told;
 use crate::workload::{THREADS, Tally, graph, input, thread_name};
-use crate::{Result, backend};
 
 /// What was seen.
-#[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) violations: Vec<String>,
-    pub(crate) fenced: usize,
-    acknowledged: usize,
-    saved_tasks: usize,
-    started: usize,
+    pub(crate) told: Told,
     threads: usize,
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { violations, fenced, acknowledged, saved_tasks, started, threads } = self;
+        let Told { violations, acknowledged, started, saved, fenced, hit_tasks, hit_saves, .. } = &self.told;
+        let (threads, acknowledged) = (self.threads, acknowledged.values().map(HashMap::len).sum::<usize>());
         write!(
             f,
-            "{threads} threads, {acknowledged} acknowledged checkpoints, {saved_tasks} saved tasks of {started} started, \
-             {fenced} refused writes; {} violations",
+            "{hit_tasks} kills hit running tasks, {hit_saves} hit saves; {threads} threads, {acknowledged} acknowledged \
+             checkpoints, {saved} saved tasks of {started} started, {fenced} refused writes; {} violations",
             violations.len()
         )
     }
 }
 
-/// What the log says of one thread.
-#[derive(Default)]
-struct Told {
-    /// Acknowledged checkpoints with the epoch that they were written in.
-    acknowledged: HashMap<CheckpointId, u64>,
-}
-
 pub(crate) async fn check(trial: &Trial, batches: &[String]) -> Result<Found> {
-    let mut found = Found::default();
-    let told = read_log(&std::fs::read_to_string(&trial.log)?, &mut found)?;
-    let saver = backend::open(&trial.backend, &trial.place).await?;
+    let mut told = Told::read(&std::fs::read_to_string(&trial.log)?)?;
+    let saver = Savers::open(&trial.backend, &trial.place).await?.usual;
     let undisturbed = undisturbed().await?;
     let app = graph(saver.clone(), None)?;
     for batch in batches {
         for (number, expected) in undisturbed.iter().enumerate() {
             let thread = thread_name(batch, number);
-            found.threads += 1;
-            let empty = Told::default();
-            check_history(&*saver, &thread, told.get(&thread).unwrap_or(&empty), &mut found.violations).await?;
+            let acknowledged = told.acknowledged.remove(&thread).unwrap_or_default();
+            check_history(&*saver, &thread, &acknowledged, &mut told.violations).await?;
+            told.acknowledged.insert(thread.clone(), acknowledged);
             let state = app.thread(thread.as_str()).state().await?;
             if *state.state != *expected || !state.is_done() {
                 let (notes, wanted) = (state.state.notes.len(), expected.notes.len());
-                found.violations.push(format!("{thread}: ended with {notes} notes, not with the same {wanted}"));
+                told.violations.push(format!("{thread}: ended with {notes} notes, not with the same {wanted}"));
             }
         }
     }
-    Ok(found)
-}
-
-/// Reads the log; a task that starts after its result was acknowledged is a violation.
-fn read_log(text: &str, found: &mut Found) -> Result<HashMap<String, Told>> {
-    let mut told: HashMap<String, Told> = HashMap::new();
-    let mut saved: HashSet<&str> = HashSet::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["start", thread, task] => {
-                found.started += 1;
-                // A zombie starts what it thinks is next, until its first write is refused.
-                if saved.contains(task) && !thread.starts_with("zombie") {
-                    found.violations.push(format!("{thread}: task {task} ran again after its result was saved"));
-                }
-            }
-            ["saved", _, task] => {
-                found.saved_tasks += 1;
-                saved.insert(task);
-            }
-            ["ack", thread, checkpoint, epoch] => {
-                found.acknowledged += 1;
-                let told = told.entry(thread.to_owned()).or_default();
-                told.acknowledged.insert(checkpoint.parse()?, epoch.parse()?);
-            }
-            ["fenced", _] => found.fenced += 1,
-            _ => return Err(format!("the log has a line `{line}`").into()),
-        }
-    }
-    Ok(told)
+    Ok(Found { told, threads: batches.len() * undisturbed.len() })
 }
 
 /// Every acknowledged checkpoint is there, and all are one chain whose epochs rise.
 async fn check_history(
     saver: &dyn Checkpointer,
     thread: &str,
-    told: &Told,
+    acknowledged: &HashMap<CheckpointId, u64>,
     violations: &mut Vec<String>,
 ) -> Result<()> {
     let mut history: Vec<SavedCheckpoint> = saver.list(thread, "", &ListQuery::new()).await?;
     history.reverse();
     let there: HashSet<CheckpointId> = history.iter().map(|saved| saved.record.id).collect();
-    for lost in told.acknowledged.keys().filter(|id| !there.contains(id)) {
+    for lost in acknowledged.keys().filter(|id| !there.contains(id)) {
         violations.push(format!("{thread}: checkpoint {lost} was acknowledged and is not there"));
     }
     for pair in history.windows(2) {
@@ -110,7 +69,7 @@ async fn check_history(
         if after.record.parent != Some(before.record.id) {
             violations.push(format!("{thread}: checkpoint {} does not follow {}", after.record.id, before.record.id));
         }
-        let epoch = |saved: &SavedCheckpoint| told.acknowledged.get(&saved.record.id);
+        let epoch = |saved: &SavedCheckpoint| acknowledged.get(&saved.record.id);
         if let (Some(earlier), Some(later)) = (epoch(before), epoch(after))
             && earlier > later
         {
@@ -126,7 +85,7 @@ async fn undisturbed() -> Result<Vec<Tally>> {
     let app = graph(MemorySaver::new(), None)?;
     let mut states = Vec::with_capacity(THREADS);
     for number in 0..THREADS {
-        states.push(Arc::new(app.invoke(input(number)).thread(number.to_string()).await?.state.clone()));
+        states.push(app.invoke(input(number)).thread(number.to_string()).await?.state.clone());
     }
-    Ok(states.into_iter().map(Arc::unwrap_or_clone).collect())
+    Ok(states)
 }

@@ -1,4 +1,15 @@
 //! The log outside of the database. Lines of several processes stand in the order in which they were written.
+//!
+//! ```text
+//! claimed THREAD EPOCH             a worker was given a thread
+//! start THREAD TASK EPOCH          a task begins
+//! ask THREAD ID EPOCH              a worker is about to save a checkpoint, or what a task wrote
+//! saved THREAD TASK EPOCH          a task's result was acknowledged
+//! checkpoint THREAD ID EPOCH       a checkpoint was acknowledged
+//! taken THREAD ID EPOCH            what was asked for was acknowledged
+//! fenced THREAD ID EPOCH           what was asked for was refused, because another worker has the thread
+//! killed BATCH                     the worker of these threads is dead
+//! ```
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,8 +24,8 @@ impl Log {
         Ok(Self(OpenOptions::new().create(true).append(true).open(path)?))
     }
 
-    /// Adds a line, in one write.
-    pub(crate) fn add(&self, line: &str) {
-        (&self.0).write_all(format!("{line}\n").as_bytes()).expect("the log can be written to");
+    /// Adds a line or several, in one write.
+    pub(crate) fn add(&self, lines: &str) {
+        (&self.0).write_all(format!("{lines}\n").as_bytes()).expect("the log can be written to");
     }
 }

@@ -3,14 +3,16 @@
 //! A worker runs many threads of a graph with parallel tasks on one database. It is killed, or stopped and overtaken, at
 //! random moments, and started again. What it was told and what it did stands in a log outside of the database, to which
 //! every process only appends; at the end the log and the database are compared:
-//! every acknowledged checkpoint can be read, no task whose result was acknowledged has run again, the checkpoints of a
-//! thread are one chain with rising epochs, and the final states are those of runs that nobody disturbed.
+//! every acknowledged checkpoint can be read, no task whose result was acknowledged has run again, no write was taken of
+//! a worker that had lost its thread, the checkpoints of a thread are one chain with rising epochs, and the final states
+//! are those of runs that nobody disturbed. A trial whose kills hit no task, or which refused no write, has failed too.
 
 mod audit;
 mod backend;
 mod check;
 mod harness;
 mod log;
+mod told;
 mod worker;
 mod workload;
 
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            if worker::is_busy(&error) { ExitCode::from(worker::BUSY) } else { ExitCode::FAILURE }
         }
     }
 }

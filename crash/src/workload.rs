@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use superstep::{Checkpointer, CompiledStateGraph, Context, END, START, State, StateGraph};
 
-use crate::log::Log;
+use crate::audit::Audit;
 
 /// The threads of a batch.
 pub(crate) const THREADS: usize = 12;
@@ -24,6 +24,10 @@ pub(crate) fn thread_name(batch: &str, number: usize) -> String {
     format!("{batch}-{number}")
 }
 
+pub(crate) fn batch_of(thread: &str) -> &str {
+    thread.rsplit_once('-').map_or(thread, |(batch, _)| batch)
+}
+
 /// The state that a thread starts with.
 pub(crate) fn input(number: usize) -> Tally {
     Tally { seed: number as u64, ..Tally::default() }
@@ -31,14 +35,14 @@ pub(crate) fn input(number: usize) -> Tally {
 
 pub(crate) fn graph<C: Checkpointer>(
     saver: C,
-    log: Option<Arc<Log>>,
+    audit: Option<Arc<Audit>>,
 ) -> Result<CompiledStateGraph<Tally>, crate::Error> {
-    let mut graph = StateGraph::<Tally>::new().add_node("plan", started("plan", log.clone()));
+    let mut graph = StateGraph::<Tally>::new().add_node("plan", started("plan", audit.clone()));
     for name in PARALLEL {
-        graph = graph.add_node(name, started(name, log.clone())).add_edge("plan", name);
+        graph = graph.add_node(name, started(name, audit.clone())).add_edge("plan", name);
     }
     let graph = graph
-        .add_node("join", joined(log))
+        .add_node("join", joined(audit))
         .add_edge(START, "plan")
         .add_edge(PARALLEL, "join")
         .add_conditional_edges("join", |state: &Tally| if state.round < ROUNDS { "plan" } else { END });
@@ -48,15 +52,16 @@ pub(crate) fn graph<C: Checkpointer>(
 /// A node that says when it starts, works a little, and notes what it did.
 fn started(
     name: &'static str,
-    log: Option<Arc<Log>>,
+    audit: Option<Arc<Audit>>,
 ) -> impl Fn(Tally, Context) -> std::pin::Pin<Box<dyn Future<Output = TallyUpdate> + Send>> + Clone + Send + Sync + 'static
 {
     move |state: Tally, cx: Context| {
-        let log = log.clone();
+        let audit = audit.clone();
         Box::pin(async move {
-            note_start(log.as_deref(), &cx);
-            if log.is_some() {
-                tokio::time::sleep(std::time::Duration::from_micros(200 * (1 + state.seed % 5))).await;
+            note_start(audit.as_deref(), &cx);
+            // Longer than a save: a worker that is stopped should not hold the lock of the file every time.
+            if audit.is_some() {
+                tokio::time::sleep(std::time::Duration::from_millis(4 * (1 + state.seed % 5))).await;
             }
             let note = format!("{name} of round {} with {}", state.round, state.seed * 31 + state.round);
             TallyUpdate { notes: Some(vec![note]), ..TallyUpdate::default() }
@@ -65,20 +70,20 @@ fn started(
 }
 
 fn joined(
-    log: Option<Arc<Log>>,
+    audit: Option<Arc<Audit>>,
 ) -> impl Fn(Tally, Context) -> std::pin::Pin<Box<dyn Future<Output = TallyUpdate> + Send>> + Clone + Send + Sync + 'static
 {
     move |state: Tally, cx: Context| {
-        let log = log.clone();
+        let audit = audit.clone();
         Box::pin(async move {
-            note_start(log.as_deref(), &cx);
+            note_start(audit.as_deref(), &cx);
             TallyUpdate { round: Some(state.round + 1), ..TallyUpdate::default() }
         })
     }
 }
 
-fn note_start(log: Option<&Log>, cx: &Context) {
-    if let (Some(log), Some(thread)) = (log, cx.thread()) {
-        log.add(&format!("start {thread} {}", cx.task_id()));
+fn note_start(audit: Option<&Audit>, cx: &Context) {
+    if let (Some(audit), Some(thread)) = (audit, cx.thread()) {
+        audit.started(thread, cx.task_id());
     }
 }
