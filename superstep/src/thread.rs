@@ -32,7 +32,7 @@ use crate::state::State;
 /// let before_echo = history[1].checkpoint.clone().expect("it was saved");
 /// let fork = thread.at(before_echo.id).fork(AgentStateUpdate { messages: Some(vec![Message::user("hello")]) }).await?;
 /// let out = fork.resume().await?;
-/// assert_eq!(out.state.messages.last().map(Message::text), Some("hello"));
+/// assert_eq!(out.state.messages.last().unwrap().text(), "hello");
 /// # Ok(())
 /// # }
 /// ```

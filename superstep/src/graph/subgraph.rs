@@ -270,7 +270,7 @@ fn shared_output<S: State>(run: Run<S>) -> Outcome<S> {
 ///     .add_node("ask", MappedGraph::new(
 ///         inner,
 ///         |outer: &Outer| AgentState { messages: vec![Message::user(&outer.question)] },
-///         |inner: &AgentState| Outer::update().answer(inner.messages.last().map_or("", Message::text)),
+///         |inner: &AgentState| Outer::update().answer(inner.messages.last().map(|m| m.text().into_owned()).unwrap_or_default()),
 ///     ))
 ///     .add_edge(START, "ask")
 ///     .compile()?;

@@ -77,7 +77,7 @@ impl<S: State> FromInput<S> for Arc<S> {
 ///
 /// struct LastWords(String);
 /// impl From<&AgentState> for LastWords {
-///     fn from(s: &AgentState) -> Self { LastWords(s.messages.last().map(|m| m.text().to_owned()).unwrap_or_default()) }
+///     fn from(s: &AgentState) -> Self { LastWords(s.messages.last().map(|m| m.text().into_owned()).unwrap_or_default()) }
 /// }
 /// async fn node(Narrow(words): Narrow<LastWords>) { println!("{}", words.0); }
 /// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);

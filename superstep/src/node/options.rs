@@ -177,7 +177,7 @@ pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::Call<'_, S>) -> Result<Vec<u8
 /// use superstep::{AgentState, CachePolicy};
 ///
 /// let policy: CachePolicy<AgentState> =
-///     CachePolicy::by(|s: &AgentState| s.messages.last().map(|m| m.text().to_owned())).ttl(Duration::from_secs(60));
+///     CachePolicy::by(|s: &AgentState| s.messages.last().map(|m| m.text().into_owned())).ttl(Duration::from_secs(60));
 /// # let _ = policy;
 /// ```
 pub struct CachePolicy<S: State> {
