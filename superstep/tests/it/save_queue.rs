@@ -67,6 +67,60 @@ async fn a_run_is_at_most_one_save_ahead() {
     assert_eq!(run.await.unwrap().unwrap().state.total, 10);
 }
 
+/// A gate that lets saves through in the order in which they came.
+#[derive(Clone)]
+struct Ordered(Gate);
+
+#[async_trait]
+impl Hook for Ordered {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        self.0.around(call, serving).await
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_beside_many_saves_if_the_checkpointer_keeps_their_order() {
+    let (runs, gate) = (Count::default(), Gate { open: Arc::new(Semaphore::new(0)), begun: Count::default() });
+    let saver = Hooked::new(Ordered(gate.clone()));
+    let app = ten_rounds(&runs).checkpointer(saver.clone()).compile().unwrap();
+    let run = tokio::spawn(app.invoke(Notes::update().log(["in"])).thread("t").into_future());
+    while runs.get() < 10 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(gate.begun.get() >= 11, "{} saves are on their way", gate.begun.get());
+    assert!(!run.is_finished(), "a run ends when all is saved");
+    gate.open.add_permits(100);
+    assert_eq!(run.await.unwrap().unwrap().state.total, 10);
+    let app = ten_rounds(&runs).checkpointer(saver.inner).compile().unwrap();
+    assert_eq!(app.thread("t").history().await.unwrap().len(), 12);
+}
+
+/// A disk that stands still must not fill the memory.
+#[tokio::test]
+async fn the_saves_beside_a_run_are_bounded() {
+    let (runs, gate) = (Count::default(), Gate { open: Arc::new(Semaphore::new(0)), begun: Count::default() });
+    let (counted, hook) = (runs.clone(), Ordered(gate.clone()));
+    let endless = move |_: Notes| {
+        counted.up();
+        async { Notes::update().total(1) }
+    };
+    let graph = StateGraph::<Notes>::new().add_node("n", endless).add_edge(START, "n").add_edge("n", "n");
+    let app = graph.checkpointer(Hooked::new(hook)).compile().unwrap();
+    let run = tokio::spawn(app.invoke(()).thread("t").recursion_limit(1000).into_future());
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(runs.get() > 10 && runs.get() < 100, "{}", runs.get());
+    run.abort();
+}
+
 /// What was on its way when a run was dropped was sometimes stopped in the middle, and sometimes went on for seconds.
 #[tokio::test]
 async fn a_dropped_run_leaves_one_save_that_ends() {

@@ -44,6 +44,11 @@ pub(crate) trait Hook: Send + Sync + 'static {
         serving.await
     }
 
+    /// Whether the checkpointer says that it keeps the order of saves by itself.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Changes what is saved.
     fn write(&self, _: &mut CheckpointRecord) {}
 
@@ -105,6 +110,10 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
             let inner = async { this.inner.put_writes(Lease::new(&thread, &ns, epoch), at, task).await };
             this.serve(call, inner).await
         })
+    }
+
+    fn keeps_order(&self) -> bool {
+        self.hook.keeps_order()
     }
 
     async fn get(
