@@ -247,7 +247,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
 pub enum Durability {
     /// Before the next step starts, and before its events are shown.
     Sync,
-    /// While the next step runs, one save at a time: a crash may lose the step before it. A save that has
+    /// While the next steps run, in order: one save at a time, or up to 64 if the checkpointer
+    /// [keeps their order](Checkpointer::keeps_order). A crash may lose the steps that they are of. A save that has
     /// begun goes on to its end, even if the run is dropped.
     #[default]
     Async,
