@@ -41,6 +41,24 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// How a program of the workspace is built.
+#[derive(Clone, Copy)]
+pub(crate) enum Built {
+    /// To be quick.
+    Release,
+    /// As the tests build it, so that nothing is built twice.
+    WithTests,
+}
+
+/// Builds a program of the workspace and gives its path.
+pub(crate) fn program(name: &str, built: Built) -> Result<PathBuf> {
+    let options: &[&str] = match built {
+        Built::Release => &["--release", "--package", name],
+        Built::WithTests => &["--workspace", "--all-features"],
+    };
+    build_program(cargo().arg("build").args(options).args(["--bin", name]))
+}
+
 /// Builds with cargo and gives the path of the one program built.
 pub(crate) fn build_program(cargo_build: &mut Command) -> Result<PathBuf> {
     let messages = output(cargo_build.arg("--message-format=json-render-diagnostics"))?;

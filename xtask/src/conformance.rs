@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: runs recorded scenarios and compares their traces.
 
-use crate::command;
+use crate::command::{self, Built};
 use crate::postgres::{self, Server};
 use crate::{Result, USAGE, difference};
 use serde_json::Value;
@@ -57,13 +57,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some("postgres") => Some(Server::start(postgres::Sync::Off)?),
         _ => None,
     };
-    compare(options, server.as_ref())
+    compare(options, server.as_ref(), Built::Release)
 }
 
 /// Compares all traces; checkpoints on PostgreSQL are kept on this server.
-pub(crate) fn compare(options: &Options, server: Option<&Server>) -> Result<()> {
-    let build = ["build", "--release", "--package", "conformance"];
-    let runner = command::build_program(command::cargo().args(build))?;
+pub(crate) fn compare(options: &Options, server: Option<&Server>, built: Built) -> Result<()> {
+    let runner = command::program("conformance", built)?;
     let address = server.map(Server::address);
     let mut failures = 0;
     for directory in &options.directories {

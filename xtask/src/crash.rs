@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::command::Built;
 use crate::postgres::{self, Server};
 use crate::{Result, command};
 
@@ -9,13 +10,12 @@ use crate::{Result, command};
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let wants_server = arguments.windows(2).any(|pair| pair[0] == "--backend" && pair[1] == "postgres");
     let server = if wants_server { Some(Server::start(postgres::Sync::On)?) } else { None };
-    trial(arguments, server.as_ref())
+    trial(arguments, server.as_ref(), Built::Release)
 }
 
 /// The same on a server that is running already.
-pub(crate) fn trial(arguments: &[String], server: Option<&Server>) -> Result<()> {
-    let build = ["build", "--release", "--package", "crash"];
-    let mut trial = Command::new(command::build_program(command::cargo().args(build))?);
+pub(crate) fn trial(arguments: &[String], server: Option<&Server>, built: Built) -> Result<()> {
+    let mut trial = Command::new(command::program("crash", built)?);
     if let Some(server) = server {
         trial.env(postgres::VARIABLE, server.address());
     }

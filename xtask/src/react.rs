@@ -17,14 +17,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         _ => return Err("usage: cargo xtask react [--record]".into()),
     };
     let python = side::python()?;
-    let player = command::build_program(command::cargo().args([
-        "build",
-        "--message-format=json-render-diagnostics",
-        "-p",
-        "superstep-agent",
-        "--example",
-        "react_trace",
-    ]))?;
+    let player =
+        command::build_program(command::cargo().args(["build", "-p", "superstep-agent", "--example", "react_trace"]))?;
     let folder = command::root().join(FOLDER);
     let mut names: Vec<String> = fs::read_dir(&folder)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
