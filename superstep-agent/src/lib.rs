@@ -22,6 +22,8 @@ pub mod middleware;
 pub mod model;
 mod provider;
 pub mod team;
+#[cfg(any(feature = "__http", feature = "mcp"))]
+mod tls;
 pub mod tool;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};

@@ -85,7 +85,8 @@ pub trait Checkpointer: Send + Sync + 'static {
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
 
     /// Whether saves of one thread take effect in the order in which they were begun, also if nobody waited for those
-    /// before. With durability `async` a run then has several of them under way, which can share a commit.
+    /// before, and whether one whose predecessor failed fails too. With durability `async` a run then has several of
+    /// them under way, which can share a commit.
     fn keeps_order(&self) -> bool {
         false
     }

@@ -179,6 +179,9 @@ fn shown_turn(error: Option<&str>, snapshot: &StateSnapshot<ReactState>) -> Valu
     })
 }
 
+/// The words of errors are each language's own.
+const WORDED_OTHERWISE: [&str; 2] = ["Error invoking tool", "Error: division"];
+
 fn shown(message: &Message) -> Value {
     let kind = match message.role() {
         Some(Role::User) => "human",
@@ -186,7 +189,9 @@ fn shown(message: &Message) -> Value {
         Some(Role::Tool) => "tool",
         _ => "system",
     };
-    let mut shown = json!({ "type": kind, "content": message.text() });
+    let text = message.text();
+    let is_worded_otherwise = WORDED_OTHERWISE.iter().any(|begin| text.starts_with(begin));
+    let mut shown = json!({ "type": kind, "content": if is_worded_otherwise { "an error" } else { &*text } });
     let calls: Vec<_> =
         message.tool_calls().map(|call| json!({ "id": call.id, "name": call.name, "args": call.args })).collect();
     if !calls.is_empty() {

@@ -1,8 +1,7 @@
-//! The HTTP client: TLS with the one crypto provider that superstep uses elsewhere, and redirects that carry no secret
-//! to another place.
+//! The HTTP client, with redirects that carry no secret to another place.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -11,11 +10,10 @@ use reqwest::redirect::{Attempt, Policy};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use superstep::BoxError;
 
 use super::server::Address;
+use crate::tls;
 
 const MOST_REDIRECTS: usize = 10;
 
@@ -27,7 +25,7 @@ pub(super) fn transport(
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, BoxError> {
     let url = Url::parse(&address.url).map_err(|e| format!("`{}` is no address: {e}", shown(&address.url)))?;
     let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(url.scheme() == "https"))
+        .tls_backend_preconfigured(tls::config(url.as_str()))
         .redirect(Policy::custom(follow))
         .build()?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str());
@@ -67,30 +65,4 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
     let stays = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
     if keeps_body && stays && attempt.previous().len() <= MOST_REDIRECTS { attempt.follow() } else { attempt.stop() }
-}
-
-/// The settings of TLS; the system's certificates are read once, and only if they are needed.
-fn tls(is_needed: bool) -> ClientConfig {
-    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
-    if is_needed { CONFIG.get_or_init(|| trusting(system_roots())).clone() } else { trusting(RootCertStore::empty()) }
-}
-
-fn system_roots() -> RootCertStore {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (usable, _) = roots.add_parsable_certificates(found.certs);
-    if usable == 0 {
-        tracing::warn!(errors = ?found.errors, "the system has no root certificates: no https connection is trusted");
-    }
-    roots
-}
-
-fn trusting(roots: RootCertStore) -> ClientConfig {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring can do the default versions of TLS")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config
 }

@@ -5,7 +5,6 @@
 mod fault;
 mod reading;
 mod retry;
-mod tls;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -23,6 +22,7 @@ use retry::Attempts;
 
 use super::Secret;
 use crate::model::{ChunkStream, ModelError, ModelErrorKind};
+use crate::tls;
 
 /// What a provider's own servers are called, and how they know their customers.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +111,8 @@ impl Connection {
 
     pub(crate) fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into().trim_end_matches('/').to_owned();
+        // What it trusts depends on the address.
+        self.client = Arc::default();
         self
     }
 
@@ -270,7 +272,7 @@ impl Connection {
             return Ok(client);
         }
         let client = Client::builder()
-            .tls_backend_preconfigured(tls::config())
+            .tls_backend_preconfigured(tls::config(&self.base_url))
             .connect_timeout(self.connect_timeout)
             // A redirect would carry the key to another host.
             .redirect(reqwest::redirect::Policy::none())

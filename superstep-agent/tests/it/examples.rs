@@ -1,25 +1,25 @@
 //! The examples, run.
 
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/chat_memory.rs"]
 mod chat_memory;
 #[cfg(feature = "mcp")]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/mcp.rs"]
 mod mcp;
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/rag.rs"]
 mod rag;
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/research.rs"]
 mod research;
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/streaming.rs"]
 mod streaming;
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/structured_output.rs"]
 mod structured_output;
-#[allow(dead_code)]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/think_act_observe.rs"]
 mod think_act_observe;
 

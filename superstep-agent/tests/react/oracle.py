@@ -94,10 +94,16 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
+# The words of errors are each language's own.
+WORDED_OTHERWISE = ("Error invoking tool", "Error: ZeroDivision")
+
+
 def shown(message) -> dict:
     out: dict[str, Any] = {"type": message.type, "content": message.content}
     if getattr(message, "tool_calls", None):
         out["calls"] = [{k: c[k] for k in ("id", "name", "args")} for c in message.tool_calls]
+    if message.content.startswith(WORDED_OTHERWISE):
+        out["content"] = "an error"
     if message.type == "tool":
         out["answers"] = message.tool_call_id
         if message.status == "error":
