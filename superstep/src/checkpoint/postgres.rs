@@ -6,6 +6,7 @@
 mod careful;
 mod copy;
 mod housekeeping;
+mod lanes;
 mod outline;
 mod read;
 mod removal;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::lanes::{Lanes, Place, Save};
 use super::rows::{Desk, IdBytes, Inputs, NewRow, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
@@ -56,6 +58,7 @@ pub struct PostgresSaver {
     /// The shapes that were added with this seal, and need not be added again.
     shapes: Arc<Mutex<HashSet<IdBytes>>>,
     inputs: Inputs,
+    lanes: Lanes,
     pitch: Pitch,
 }
 
@@ -84,6 +87,7 @@ impl PostgresSaver {
             ttl: None,
             shapes: Arc::default(),
             inputs: Inputs::default(),
+            lanes: Lanes::default(),
             pitch: PITCH,
         }
     }
@@ -127,6 +131,8 @@ impl PostgresSaver {
         NewRow { shape_body: row.shape_body.filter(|_| !known), ..row }
     }
 }
+
+use again_if_lost;
 
 /// Whether nobody knows what became of it, because the connection broke.
 fn is_lost(error: &CheckpointError) -> bool {
@@ -178,26 +184,26 @@ impl Checkpointer for PostgresSaver {
             Ok(row) => self.without_known_shape(row),
             Err(error) => return Saving::done(Err(error)),
         };
-        let (saver, thread, namespace) = (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned());
-        let epoch = lease.epoch;
+        let (shape, shapes) = (row.shape, self.shapes.clone());
+        let underway = lanes::save(self, Place::of(lease), Save::Checkpoint(row));
         Saving::later(async move {
-            let lease = Lease::new(&thread, &namespace, epoch);
-            again_if_lost!(saver.put_once(lease, &row))?;
-            saver.shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(row.shape);
+            underway.await?;
+            shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(shape);
             Ok(())
         })
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        if let Err(error) = check_lease(lease) {
-            return Saving::done(Err(error));
+        let row =
+            check_lease(lease).and_then(|()| self.desk(lease.thread, lease.namespace).pending_row(checkpoint, &task));
+        match row {
+            Ok(row) => Saving::later(lanes::save(self, Place::of(lease), Save::Writes(row, task))),
+            Err(error) => Saving::done(Err(error)),
         }
-        let (saver, thread, namespace) = (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned());
-        let epoch = lease.epoch;
-        Saving::later(async move {
-            let lease = Lease::new(&thread, &namespace, epoch);
-            again_if_lost!(saver.put_writes_once(lease, checkpoint, &task))
-        })
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
     }
 
     async fn get(

@@ -146,9 +146,23 @@ impl Author {
         Ok(id)
     }
 
+    /// A saver that knows nothing of the first: what one is given for a namespace, it does one after another.
+    fn another(&self) -> PostgresSaver {
+        PostgresSaver::new(self.saver.database())
+    }
+
     /// Saves a checkpoint while others go on.
     fn spawn(&self, record: CheckpointRecord) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
-        tokio::spawn(self.saver.put(self.lease(), record))
+        tokio::spawn(self.another().put(self.lease(), record))
+    }
+
+    /// Saves what a task wrote while others go on.
+    fn spawn_writes(
+        &self,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
+        tokio::spawn(self.another().put_writes(self.lease(), checkpoint, task))
     }
 
     /// What task number so-and-so wrote.

@@ -62,6 +62,14 @@ impl PostgresSaver {
 }
 
 impl Work<'_> {
+    /// Whether a checkpoint is the head of its namespace.
+    pub(super) async fn is_head(&self, lease: Lease<'_>, id: Option<CheckpointId>) -> Result<bool, CheckpointError> {
+        match self.leased(lease).await {
+            Err(CheckpointError::Fenced { .. }) => Ok(false),
+            leased => Ok(id.is_some() && leased?.head == id),
+        }
+    }
+
     /// The namespace that a lease gives, if it is still the latest.
     async fn leased(&self, lease: Lease<'_>) -> Result<Leased, CheckpointError> {
         let held = self.row(sql::HOLD, params![lease.thread => TEXT]).await?;

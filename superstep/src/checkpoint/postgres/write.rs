@@ -1,12 +1,14 @@
 //! Writing: claims, checkpoints and what tasks wrote, in one round trip each.
 
-use tokio_postgres::{Error, Row};
+use tokio_postgres::Error;
 
-use super::PostgresSaver;
+use super::lanes::Save;
 use super::work::{Param, Work, bytes, params};
+use super::{PostgresSaver, again_if_lost, is_lost};
 use crate::checkpoint::rows::{NewRow, PendingRow};
-use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease};
 use crate::database::sql::{postgres_checkpoints as sql, postgres_steps as steps};
+use crate::database::{DatabaseError, PostgresClient};
 use crate::id::CheckpointId;
 
 /// Where a checkpoint was saved.
@@ -42,72 +44,127 @@ impl PostgresSaver {
         Ok(Claim::new(Epoch::from_u64(epoch.cast_unsigned()), head, found))
     }
 
-    pub(super) async fn put_once(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
-        let mut client = self.client().await?;
-        let placed = match self.work(&client).put(lease, row).await? {
-            Some(placed) => Some(placed),
-            None => self.put_carefully(&mut client, lease, row).await?,
-        };
-        match placed {
-            Some(Placed { space, depth }) if depth >= self.pitch.every => {
-                self.outline(&mut client, lease, space, row.id).await
-            }
-            _ => Ok(()),
+    /// Saves one after another: all in one statement, if nothing stands against it.
+    pub(super) async fn save_all(&self, lease: Lease<'_>, saves: &[Save]) -> Vec<Result<(), CheckpointError>> {
+        match again_if_lost!(self.save_all_once(lease, saves)) {
+            Ok(true) => saves.iter().map(|_| Ok(())).collect(),
+            Ok(false) => self.save_each(lease, saves).await,
+            Err(error) => saves.iter().map(|_| Err(same(&error))).collect(),
         }
     }
 
-    pub(super) async fn put_writes_once(
-        &self,
-        lease: Lease<'_>,
-        checkpoint: CheckpointId,
-        task: &TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let row = self.desk(lease.thread, lease.namespace).pending_row(checkpoint, task)?;
+    /// Whether all is saved. Nothing is, otherwise.
+    async fn save_all_once(&self, lease: Lease<'_>, saves: &[Save]) -> Result<bool, CheckpointError> {
         let mut client = self.client().await?;
-        if self.work(&client).put_writes(lease, &row).await? {
-            return Ok(());
+        let columns = Columns::of(saves);
+        if let Some(placed) = self.work(&client).save(lease, &columns).await? {
+            self.outline_if_deep(&mut client, lease, placed, columns.new_head).await?;
+            return Ok(true);
         }
-        self.put_writes_carefully(&mut client, lease, &row, task).await
+        // The connection may have been lost after all was saved. Who saves one alone looks again by itself.
+        Ok(saves.len() > 1 && self.work(&client).is_head(lease, columns.new_head).await?)
+    }
+
+    async fn save_each(&self, lease: Lease<'_>, saves: &[Save]) -> Vec<Result<(), CheckpointError>> {
+        let mut results = Vec::with_capacity(saves.len());
+        for save in saves {
+            results.push(again_if_lost!(self.save_carefully(lease, save)));
+        }
+        results
+    }
+
+    async fn save_carefully(&self, lease: Lease<'_>, save: &Save) -> Result<(), CheckpointError> {
+        let mut client = self.client().await?;
+        match save {
+            Save::Writes(row, task) => self.put_writes_carefully(&mut client, lease, row, task).await,
+            Save::Checkpoint(row) => match self.put_carefully(&mut client, lease, row).await? {
+                Some(placed) => self.outline_if_deep(&mut client, lease, placed, Some(row.id)).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn outline_if_deep(
+        &self,
+        client: &mut PostgresClient,
+        lease: Lease<'_>,
+        placed: Placed,
+        id: Option<CheckpointId>,
+    ) -> Result<(), CheckpointError> {
+        match id.filter(|_| placed.depth >= self.pitch.every) {
+            Some(id) => self.outline(client, lease, placed.space, id).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The same error, for another who waits for the same.
+fn same(error: &CheckpointError) -> CheckpointError {
+    let CheckpointError::Backend(cause) = error else { return CheckpointError::backend(error.to_string()) };
+    match cause.downcast_ref::<DatabaseError>() {
+        Some(error) => error.clone().into(),
+        None => CheckpointError::backend(error.to_string()),
     }
 }
 
 impl Work<'_> {
-    /// Saves a checkpoint, if all is as it should be; nothing is written otherwise.
-    async fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<Option<Placed>, CheckpointError> {
-        let (epoch, id) = (lease.epoch.as_u64().cast_signed(), bytes(row.id));
-        let [head, parent, base, root] = [row.head, row.parent, row.base, row.root].map(|id| id.map(bytes));
-        let tasks: Vec<_> = row.pending.iter().map(|pending| pending.task.as_u128().to_be_bytes().to_vec()).collect();
-        let consumed: Vec<_> = row.pending.iter().map(|pending| pending.consumed.map(bytes)).collect();
-        let bodies: Vec<_> = row.pending.iter().map(|pending| &pending.body[..]).collect();
+    /// Saves them, if all is as it should be; nothing is written otherwise, or if others do the same at the same time.
+    async fn save(&self, lease: Lease<'_>, columns: &Columns<'_>) -> Result<Option<Placed>, CheckpointError> {
+        let epoch = lease.epoch.as_u64().cast_signed();
+        let [old_head, new_head, built_on] =
+            [columns.old_head, columns.new_head, columns.built_on].map(|id| id.map(bytes));
+        let Columns { rows, pending, .. } = columns;
         let params: &[Param<'_>] = params![
-            lease.thread => TEXT, epoch => INT8, lease.namespace => TEXT, head => BYTEA, id => BYTEA,
-            parent => BYTEA, base => BYTEA, root => BYTEA, row.source => INT8, row.step => INT8,
-            row.created_at => INT8, row.run.as_deref() => TEXT, &row.shape[..] => BYTEA, row.needs_base => BOOL,
-            row.body => BYTEA, row.shape_body => BYTEA, tasks => BYTEA_ARRAY, consumed => BYTEA_ARRAY,
-            bodies => BYTEA_ARRAY,
+            lease.thread => TEXT, epoch => INT8, lease.namespace => TEXT, old_head => BYTEA, new_head => BYTEA,
+            built_on => BYTEA,
+            each(rows, |row| bytes(row.id)) => BYTEA_ARRAY, each(rows, |row| row.parent.map(bytes)) => BYTEA_ARRAY,
+            each(rows, |row| row.base.map(bytes)) => BYTEA_ARRAY, each(rows, |row| row.root.map(bytes)) => BYTEA_ARRAY,
+            each(rows, |row| row.source) => INT8_ARRAY, each(rows, |row| row.step) => INT8_ARRAY,
+            each(rows, |row| row.created_at) => INT8_ARRAY, each(rows, |row| row.run.as_deref()) => TEXT_ARRAY,
+            each(rows, |row| &row.shape[..]) => BYTEA_ARRAY, columns.shape_bodies() => BYTEA_ARRAY,
+            each(rows, |row| row.needs_base) => BOOL_ARRAY, each(rows, |row| &row.body[..]) => BYTEA_ARRAY,
+            each(pending, |row| bytes(row.checkpoint)) => BYTEA_ARRAY,
+            each(pending, |row| row.task.as_u128().to_be_bytes().to_vec()) => BYTEA_ARRAY,
+            each(pending, |row| row.consumed.map(bytes)) => BYTEA_ARRAY,
+            each(pending, |row| &row.body[..]) => BYTEA_ARRAY,
         ];
-        let Some(saved) = self.unless_contended(steps::PUT, params).await? else { return Ok(None) };
-        Ok(Some(Placed { space: self.saver.column(&saved, 0)?, depth: self.saver.column(&saved, 1)? }))
+        let placed: Option<Vec<i64>> = match self.client.query_typed_opt(&self.saver.text(steps::SAVE), params).await {
+            Err(error) if is_contention(&error) => None,
+            done => self.saver.done(done)?.map(|row| self.saver.column(&row, 0)).transpose()?.flatten(),
+        };
+        Ok(placed.and_then(|placed| Some(Placed { space: *placed.first()?, depth: *placed.get(1)? })))
+    }
+}
+
+/// Saves as columns, for one statement.
+struct Columns<'a> {
+    old_head: Option<CheckpointId>,
+    new_head: Option<CheckpointId>,
+    /// What the first of them goes on from.
+    built_on: Option<CheckpointId>,
+    rows: Vec<&'a NewRow>,
+    pending: Vec<&'a PendingRow>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(saves: &'a [Save]) -> Self {
+        let rows: Vec<&NewRow> = saves.iter().filter_map(Save::checkpoint).collect();
+        let pending = saves.iter().flat_map(Save::pending).collect();
+        let built_on = saves.first().and_then(Save::built_on);
+        let (first, last) = (rows.first(), rows.last());
+        Self { old_head: first.and_then(|row| row.head), new_head: last.map(|row| row.id), built_on, rows, pending }
     }
 
-    /// Saves what a task wrote, if all is as it should be and nothing is known of the task yet.
-    async fn put_writes(&self, lease: Lease<'_>, row: &PendingRow) -> Result<bool, CheckpointError> {
-        let (epoch, checkpoint) = (lease.epoch.as_u64().cast_signed(), bytes(row.checkpoint));
-        let (task, consumed) = (row.task.as_u128().to_be_bytes(), row.consumed.map(bytes));
-        let params: &[Param<'_>] = params![
-            lease.thread => TEXT, epoch => INT8, lease.namespace => TEXT, checkpoint => BYTEA, &task[..] => BYTEA,
-            consumed => BYTEA, row.body => BYTEA,
-        ];
-        Ok(self.unless_contended(steps::PUT_WRITES, params).await?.is_some())
+    /// Empty if all shapes are known.
+    fn shape_bodies(&self) -> Vec<Option<&[u8]>> {
+        let bodies = each(&self.rows, |row| row.shape_body.as_deref());
+        if bodies.iter().all(Option::is_none) { Vec::new() } else { bodies }
     }
+}
 
-    /// The row that a statement gives; none if others did the same at the same time, too.
-    async fn unless_contended(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, CheckpointError> {
-        match self.client.query_typed_opt(&self.saver.text(sql), params).await {
-            Err(error) if is_contention(&error) => Ok(None),
-            done => self.saver.done(done),
-        }
-    }
+/// A column.
+fn each<'a, R, T>(rows: &[&'a R], column: impl Fn(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(|row| column(row)).collect()
 }
 
 /// Whether a statement came to grief with another one: unique violation, serialization failure, deadlock.

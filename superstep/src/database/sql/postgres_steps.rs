@@ -1,125 +1,85 @@
-//! PostgreSQL: what saves a step.
+//! PostgreSQL: what saves steps.
 //!
 //! To plan these statements takes several times as long as to run them, and a session behind a pooler may not keep
-//! prepared ones. So they are functions, whose plans a server keeps by itself. A plan that is kept must suit tables of
-//! any size, even if it was made when they were empty.
+//! prepared ones. So they are in a function, whose plans a server keeps by itself. A plan that is kept must suit tables
+//! of any size, even if it was made when they were empty.
 
 use super::postgres_checkpoints::{digest, space, thread};
 
-/// A function with the rows of one statement.
-macro_rules! function {
-    ($signature:literal, $($statement:tt)+) => {
-        concat!(
-            "CREATE OR REPLACE FUNCTION {schema}.",
-            $signature,
-            " LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $function$
-    BEGIN RETURN QUERY
-    ",
-            $($statement)+,
-            ";
+/// The function, which may be made again.
+///
+/// All is looked at before anything is written, so that what is refused leaves no error in the server's log. Rows come
+/// one upon another: the first one is built on `built_on`, each other one on the one before it.
+pub(super) const FUNCTIONS: &str = concat!(
+    "
+    CREATE OR REPLACE FUNCTION {schema}.superstep_save (
+        thread_name TEXT, leased BIGINT, space_name TEXT, old_head BYTEA, new_head BYTEA, built_on BYTEA,
+        ids BYTEA[], parents BYTEA[], bases BYTEA[], roots BYTEA[], sources BIGINT[], steps BIGINT[], moments BIGINT[],
+        runs TEXT[], shapes BYTEA[], shape_bodies BYTEA[], cuts BOOLEAN[], bodies BYTEA[],
+        places BYTEA[], tasks BYTEA[], consumers BYTEA[], task_bodies BYTEA[]
+    ) RETURNS BIGINT[]
+    LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $function$
+    DECLARE
+        held BIGINT;
+        place BIGINT;
+        below BIGINT := 0;
+        is_known BOOLEAN;
+    BEGIN
+        SELECT t.key INTO held FROM {schema}.superstep_threads t WHERE ",
+    thread!("thread_name"),
+    " AND t.epoch = leased FOR SHARE;
+        IF NOT FOUND THEN RETURN NULL; END IF;
+        SELECT s.key INTO place FROM {schema}.superstep_spaces s WHERE s.thread = held AND ",
+    space!("space_name"),
+    ";
+        IF NOT FOUND THEN
+            IF new_head IS NULL OR old_head IS NOT NULL OR built_on IS NOT NULL THEN RETURN NULL; END IF;
+            INSERT INTO {schema}.superstep_spaces (thread, digest, name, head, used_at)
+            VALUES (held, ",
+    digest!("space_name"),
+    ", space_name, new_head, now()) ON CONFLICT DO NOTHING RETURNING key INTO place;
+            IF NOT FOUND THEN RETURN NULL; END IF;
+        ELSE
+            IF built_on IS NOT NULL THEN
+                SELECT c.depth, EXISTS (
+                    SELECT FROM {schema}.superstep_pending p
+                    WHERE p.space = place AND p.checkpoint = built_on AND p.task = ANY (tasks)
+                ) INTO below, is_known
+                FROM {schema}.superstep_checkpoints c WHERE c.space = place AND c.id = built_on FOR KEY SHARE;
+                IF NOT FOUND OR is_known THEN RETURN NULL; END IF;
+            END IF;
+            UPDATE {schema}.superstep_spaces SET head = coalesce(new_head, head), used_at = now()
+            WHERE key = place AND (new_head IS NULL OR head = old_head AND head < new_head);
+            IF NOT FOUND THEN RETURN NULL; END IF;
+        END IF;
+        IF cardinality(shape_bodies) > 0 THEN
+            INSERT INTO {schema}.superstep_shapes (digest, body)
+            SELECT DISTINCT ON (u.shape) u.shape, u.body
+            FROM unnest(shapes, shape_bodies) AS u (shape, body) WHERE u.body IS NOT NULL
+            ON CONFLICT (digest) DO UPDATE SET body = excluded.body;
+        END IF;
+        IF cardinality(tasks) > 0 THEN
+            INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)
+            SELECT place, w.* FROM unnest(places, tasks, consumers, task_bodies) AS w;
+        END IF;
+        IF cardinality(ids) > 0 THEN
+            INSERT INTO {schema}.superstep_checkpoints
+                (space, id, parent, base, root, source, step, created_at, run, shape, needs_base, body, depth)
+            SELECT place, u.id, u.parent, u.base, u.root, u.source, u.step, u.created_at, u.run, u.shape, u.needs_base,
+                u.body, below + u.number
+            FROM unnest(ids, parents, bases, roots, sources, steps, moments, runs, shapes, cuts, bodies)
+                WITH ORDINALITY AS u
+                (id, parent, base, root, source, step, created_at, run, shape, needs_base, body, number);
+        END IF;
+        RETURN ARRAY[place, below + cardinality(ids)];
     END $function$;
     "
-        )
-    };
-}
+);
 
-macro_rules! put {
-    () => {
-        function!(
-            "superstep_put (
-        TEXT, BIGINT, TEXT, BYTEA, BYTEA, BYTEA, BYTEA, BYTEA, BIGINT, BIGINT, BIGINT, TEXT, BYTEA, BOOLEAN, BYTEA, BYTEA,
-        BYTEA[], BYTEA[], BYTEA[]
-    ) RETURNS TABLE (saved_space BIGINT, saved_depth BIGINT)",
-            "WITH lease AS MATERIALIZED (
-        SELECT t.key FROM {schema}.superstep_threads t WHERE ",
-            thread!("$1"),
-            " AND t.epoch = $2 FOR SHARE
-    ),
-    space AS MATERIALIZED (
-        SELECT s.key FROM {schema}.superstep_spaces s WHERE s.thread = (SELECT key FROM lease) AND ",
-            space!("$3"),
-            "
-    ),
-    base AS MATERIALIZED (
-        SELECT c.depth FROM {schema}.superstep_checkpoints c
-        WHERE c.space = (SELECT key FROM space) AND c.id = $7 FOR KEY SHARE
-    ),
-    ready AS MATERIALIZED (
-        SELECT coalesce((SELECT depth FROM base), 0) + 1 AS depth
-        WHERE EXISTS (SELECT FROM lease) AND ($7 IS NULL OR EXISTS (SELECT FROM base)) AND NOT EXISTS (
-            SELECT FROM {schema}.superstep_pending p
-            WHERE p.space = (SELECT key FROM space) AND p.checkpoint = $7 AND p.task = ANY ($17)
-        )
-    ),
-    moved AS (
-        UPDATE {schema}.superstep_spaces SET head = $5, used_at = now()
-        WHERE key = (SELECT key FROM space) AND head = $4 AND head < $5 AND EXISTS (SELECT FROM ready)
-        RETURNING key
-    ),
-    made AS (
-        INSERT INTO {schema}.superstep_spaces (thread, digest, name, head, used_at)
-        SELECT (SELECT key FROM lease), ",
-            digest!("$3"),
-            ", $3, $5, now() FROM ready
-        WHERE $4 IS NULL AND NOT EXISTS (SELECT FROM space)
-        ON CONFLICT DO NOTHING RETURNING key
-    ),
-    place AS (SELECT key FROM moved UNION ALL SELECT key FROM made),
-    shaped AS (
-        INSERT INTO {schema}.superstep_shapes (digest, body) SELECT $13, $16 FROM place WHERE $16 IS NOT NULL
-        ON CONFLICT (digest) DO UPDATE SET body = excluded.body
-    ),
-    waiting AS (
-        INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)
-        SELECT place.key, $7, w.task, w.consumed, w.body
-        FROM place CROSS JOIN unnest($17, $18, $19) AS w (task, consumed, body)
-    )
-    INSERT INTO {schema}.superstep_checkpoints
-        (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
-    SELECT place.key, $5, $6, $7, $8, $9, $10, $11, $12, ready.depth, $13, $14, $15 FROM place CROSS JOIN ready
-    RETURNING space, depth::BIGINT"
-        )
-    };
-}
-
-macro_rules! put_writes {
-    () => {
-        // The namespace is held first, as in `superstep_put`: two that wait for each other would wait for ever.
-        function!(
-            "superstep_put_writes (TEXT, BIGINT, TEXT, BYTEA, BYTEA, BYTEA, BYTEA) RETURNS SETOF BIGINT",
-            "WITH lease AS MATERIALIZED (
-        SELECT t.key FROM {schema}.superstep_threads t WHERE ",
-            thread!("$1"),
-            " AND t.epoch = $2 FOR SHARE
-    ),
-    space AS MATERIALIZED (
-        SELECT s.key FROM {schema}.superstep_spaces s WHERE s.thread = (SELECT key FROM lease) AND ",
-            space!("$3"),
-            "
-    ),
-    checkpoint AS MATERIALIZED (
-        SELECT FROM {schema}.superstep_checkpoints c
-        WHERE c.space = (SELECT key FROM space) AND c.id = $4 FOR KEY SHARE
-    ),
-    touched AS (
-        UPDATE {schema}.superstep_spaces SET used_at = now()
-        WHERE key = (SELECT key FROM space) AND EXISTS (SELECT FROM checkpoint) RETURNING key
-    )
-    INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)
-    SELECT key, $4, $5, $6, $7 FROM touched ON CONFLICT DO NOTHING RETURNING space"
-        )
-    };
-}
-
-/// The functions, each of which may be made again.
-pub(super) const FUNCTIONS: &str = concat!(put!(), put_writes!());
-
-/// Saves a checkpoint with what tasks wrote, or writes nothing and gives no row.
-pub(crate) const PUT: &str = "
-    SELECT * FROM {schema}.superstep_put(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+/// Saves checkpoints and what tasks wrote, and gives the namespace and the depth of the last; or writes nothing and
+/// gives nothing.
+pub(crate) const SAVE: &str = "
+    SELECT {schema}.superstep_save(
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
     )
 ";
-
-/// Saves what a task wrote, or gives no row: nothing but the time of use is written then.
-pub(crate) const PUT_WRITES: &str = "SELECT * FROM {schema}.superstep_put_writes($1, $2, $3, $4, $5, $6, $7)";

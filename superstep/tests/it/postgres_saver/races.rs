@@ -25,7 +25,7 @@ async fn a_save_that_waited_for_a_claim_is_fenced() {
     let admin = place.admin().await;
     admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
     let saving = author.spawn(author.next());
-    let writing = tokio::spawn(author.saver.put_writes(author.lease(), id, author.task(1)));
+    let writing = author.spawn_writes(id, author.task(1));
     place.admin().await.waits(2).await;
     let rows = admin.rows().await;
     admin.run("COMMIT").await;
@@ -179,7 +179,7 @@ async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
     let mut fork = author.next();
     (fork.parent, fork.base) = (Some(old), Some(old));
     let saving = author.spawn(fork);
-    let writing = tokio::spawn(author.saver.put_writes(author.lease(), old, author.task(1)));
+    let writing = author.spawn_writes(old, author.task(1));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     let refused = [saving.await.unwrap().unwrap_err(), writing.await.unwrap().unwrap_err()].map(|e| e.to_string());
@@ -200,7 +200,7 @@ async fn two_records_of_one_task_at_once_are_merged() {
     first.writes.clear();
     first.resume = Some("yes".into());
     second.handled = true;
-    let saves = [first, second].map(|task| tokio::spawn(author.saver.put_writes(author.lease(), id, task)));
+    let saves = [first, second].map(|task| author.spawn_writes(id, task));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     for saving in saves {
@@ -223,7 +223,7 @@ async fn a_record_that_comes_with_a_checkpoint_is_merged_with_one_that_was_first
     let mut alone = author.task(1);
     alone.writes.clear();
     alone.resume = Some("yes".into());
-    let writing = tokio::spawn(author.saver.put_writes(author.lease(), id, alone));
+    let writing = author.spawn_writes(id, alone);
     let watch = place.admin().await;
     watch.waits(1).await;
     let mut record = author.next();
