@@ -84,7 +84,7 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Adds what a task wrote, under the checkpoint that its step started from.
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
 
-    /// Whether saves of one thread take effect in the order in which they were begun, also if nobody waited for those
+    /// Whether saves of one namespace take effect in the order in which they were begun, also if nobody waited for those
     /// before, and whether one whose predecessor failed fails too. With durability `async` a run then has several of
     /// them under way, which can share a commit.
     fn keeps_order(&self) -> bool {

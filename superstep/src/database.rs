@@ -20,7 +20,7 @@ pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteDatabase;
 #[cfg(feature = "sqlite")]
-pub(crate) use sqlite::Synced;
+pub(crate) use sqlite::{Answer, Synced};
 
 /// Turns a driver's error into ours.
 pub(crate) trait InDatabase<T> {

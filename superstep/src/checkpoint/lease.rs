@@ -78,11 +78,19 @@ pub struct Lease<'a> {
     pub namespace: &'a str,
     /// From the claim.
     pub epoch: Epoch,
+    /// Whether the writer goes on only when it is saved: then a checkpointer may as well save on the writer's thread.
+    pub is_awaited: bool,
 }
 
 impl<'a> Lease<'a> {
     /// The right that a claim gave.
     pub fn new(thread: &'a str, namespace: &'a str, epoch: Epoch) -> Self {
-        Self { thread, namespace, epoch }
+        Self { thread, namespace, epoch, is_awaited: false }
+    }
+
+    /// Whether the writer goes on only when it is saved.
+    #[must_use]
+    pub fn awaited(self, is_awaited: bool) -> Self {
+        Self { is_awaited, ..self }
     }
 }

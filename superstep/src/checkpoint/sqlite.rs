@@ -23,7 +23,7 @@ use super::{
     TaskRecord, check_name,
 };
 use crate::database::sql::sqlite_checkpoints as sql;
-use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
+use crate::database::{Answer, DatabaseError, InDatabase, SqliteDatabase, Synced};
 use crate::id::CheckpointId;
 use crate::seal::Seal;
 
@@ -142,6 +142,15 @@ impl SqliteSaver {
         }
     }
 
+    /// A save is answered when it is on the disk.
+    fn save(
+        &self,
+        is_awaited: bool,
+        job: impl FnOnce(&Connection) -> Result<(), CheckpointError> + Send + 'static,
+    ) -> Answer<(), CheckpointError> {
+        if is_awaited { self.database.write_awaited(Synced::Yes, job) } else { self.database.write(Synced::Yes, job) }
+    }
+
     async fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
@@ -257,7 +266,7 @@ impl Checkpointer for SqliteSaver {
         }
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
-        let saving = self.database.write(Synced::Yes, move |connection| {
+        let saving = self.save(lease.is_awaited, move |connection| {
             with.on(connection).put(Lease::new(&thread, &namespace, epoch), &row)
         });
         let shapes = self.shapes.clone();
@@ -271,7 +280,7 @@ impl Checkpointer for SqliteSaver {
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
-        Saving::later(self.database.write(Synced::Yes, move |connection| {
+        Saving::later(self.save(lease.is_awaited, move |connection| {
             with.on(connection).put_writes(Lease::new(&thread, &namespace, epoch), checkpoint, task)
         }))
     }

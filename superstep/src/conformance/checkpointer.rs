@@ -9,6 +9,7 @@ mod listing;
 mod model;
 
 mod names;
+mod order;
 mod pending;
 mod prune;
 mod racing;
@@ -132,6 +133,9 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         claimants_of_one_thread_make_a_single_rising_chain,
         one_of_many_with_one_lease_wins_each_head,
         pruning_beside_a_writer_takes_nothing_from_it;
+    order:
+        saves_that_nobody_waits_for_take_effect_in_order,
+        a_save_whose_predecessor_failed_fails_too;
     housekeeping:
         threads_are_listed_by_name_and_in_pages,
         only_threads_with_checkpoints_are_listed,

@@ -3,6 +3,7 @@
 //! Writes are done in the order in which they were asked for. All that wait are committed together, and none is
 //! answered before the commit: what a caller has been told is saved, is saved.
 
+mod here;
 mod job;
 mod migrate;
 mod open;
@@ -19,7 +20,6 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::job::Answer;
 use self::place::Place;
 use self::readers::Readers;
 use self::writer::Writer;
@@ -28,6 +28,7 @@ use super::InDatabase;
 use super::sql;
 use super::{Component, DatabaseError};
 
+pub(crate) use self::job::Answer;
 pub(crate) use self::writer::Synced;
 
 /// The name of databases that are in no file.
@@ -152,6 +153,20 @@ impl SqliteDatabase {
     {
         let (work, answer) = job::new(&self.0.name, job);
         self.0.writer.write(synced, work);
+        answer
+    }
+
+    /// The same, for whoever waits for the answer before anything else: if nobody else writes, it is done here and now.
+    pub(crate) fn write_awaited<T, E, F>(&self, synced: Synced, job: F) -> Answer<T, E>
+    where
+        T: Send + 'static,
+        E: From<DatabaseError> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (work, answer) = job::new(&self.0.name, job);
+        if let Err(work) = here::block(work, |work| self.0.writer.write_here(synced, work)) {
+            self.0.writer.write(synced, work);
+        }
         answer
     }
 

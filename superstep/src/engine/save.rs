@@ -248,7 +248,7 @@ impl<S: State> Saver<S> {
     }
 
     fn lease(&self) -> Lease<'_> {
-        Lease::new(&self.thread, &self.namespace, self.epoch)
+        Lease::new(&self.thread, &self.namespace, self.epoch).awaited(self.durability != Durability::Async)
     }
 
     pub(crate) async fn load(

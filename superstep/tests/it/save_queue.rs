@@ -1,12 +1,12 @@
 //! Saves beside a run: how far they may be behind, what a failure does, and what is left when merging fails.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use superstep::{
     AgentState, AgentStateUpdate, BoxError, CheckpointError, Context, Durability, END, Entrypoint, ErrorKind, GoOn,
-    MemorySaver, Message, START, StateGraph, Task,
+    Lease, MemorySaver, Message, START, StateGraph, Task,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,27 @@ fn ten_rounds(runs: &Count) -> StateGraph<Notes> {
         .add_node("n", node)
         .add_edge(START, "n")
         .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END })
+}
+
+/// Whether each save was waited for.
+#[derive(Clone, Default)]
+struct Awaited(Arc<Mutex<Vec<bool>>>);
+
+impl Hook for Awaited {
+    fn saves(&self, lease: Lease<'_>) {
+        self.0.lock().unwrap().push(lease.is_awaited);
+    }
+}
+
+#[tokio::test]
+async fn a_checkpointer_is_told_whether_the_run_waits() {
+    for (durability, expected) in [(Durability::Async, false), (Durability::Sync, true), (Durability::Exit, true)] {
+        let awaited = Awaited::default();
+        let app = ten_rounds(&Count::default()).checkpointer(Hooked::new(awaited.clone())).compile().unwrap();
+        app.invoke(Notes::update().log(["in"])).thread("t").durability(durability).await.unwrap();
+        let awaited = awaited.0.lock().unwrap();
+        assert!(!awaited.is_empty() && awaited.iter().all(|one| *one == expected), "{durability:?}: {awaited:?}");
+    }
 }
 
 /// The queue of saves had no end: with a slow store a run was hundreds of steps ahead of what was saved.

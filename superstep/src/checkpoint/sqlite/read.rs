@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use rusqlite::{Params, Row, params};
+use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::Work;
-use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, id_bytes, source_number};
+use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, Shelf, StoredRow, id_bytes, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -84,6 +84,40 @@ impl Work<'_> {
             Ok(())
         };
         self.done(run())?;
+        self.open(desk, raw)
+    }
+
+    /// A row, the one that it cuts values from, and all down to the next outline if wanted. One by one: that takes a
+    /// third of the time of a statement that finds them all.
+    pub(super) fn rows_below(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        id: CheckpointId,
+        to_outline: bool,
+    ) -> Result<Shelf, CheckpointError> {
+        let mut raw = Raw::default();
+        let mut read_all = || {
+            let mut statement = self.connection.prepare_cached(sql::ROW)?;
+            let mut read = |id: &[u8]| {
+                let columns = |row: &Row<'_>| Ok((stored(row)?, row.get::<_, i64>(13)?));
+                statement.query_row(params![space, id], columns).optional()
+            };
+            let (mut next, mut above) = (Some(id_bytes(id).to_vec()), i64::MAX);
+            while let Some((row, depth)) = next.map(|id| read(&id)).transpose()?.flatten() {
+                // Damaged rows may lead in a circle.
+                let goes_on = to_outline && (1..above).contains(&depth);
+                next = if goes_on || (row.needs_base && above > 0) { row.base.clone() } else { None };
+                above = if goes_on { depth } else { 0 };
+                raw.checkpoints.push(row);
+            }
+            Ok(())
+        };
+        self.done(read_all())?;
+        Ok(self.open(desk, raw)?.shelf)
+    }
+
+    fn open(&self, desk: Desk<'_>, raw: Raw) -> Result<Found, CheckpointError> {
         let rows = raw.checkpoints.len() + raw.pending.len();
         self.rows_read.fetch_add(rows as u64, Ordering::Relaxed);
         raw.open(desk)

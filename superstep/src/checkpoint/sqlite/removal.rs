@@ -68,7 +68,7 @@ impl Work<'_> {
         let mut shelf = Shelf::default();
         for id in &staying {
             if shelf.lacks(*id) {
-                shelf.add(self.found(desk, sql::CHAIN, params![space, id_bytes(*id)])?.shelf.rows);
+                shelf.add(self.rows_below(desk, space, *id, true)?.rows);
             }
         }
         let Some(any) = staying.first().copied() else { return Ok(()) };

@@ -137,7 +137,7 @@ impl Work<'_> {
 
     /// Gives a row an outline, so that reading need not go further down.
     fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
-        let mut shelf = self.found(desk, sql::CHAIN, params![space, id_bytes(id)])?.shelf;
+        let mut shelf = self.rows_below(desk, space, id, true)?;
         let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.fetch(desk, space, &gathered, &mut shelf)?;
         let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
@@ -166,7 +166,7 @@ impl Work<'_> {
     ) -> Result<(), CheckpointError> {
         for id in ids {
             if shelf.lacks(*id) {
-                shelf.add(self.found(desk, sql::ROW, params![space, id_bytes(*id)])?.shelf.rows);
+                shelf.add(self.rows_below(desk, space, *id, false)?.rows);
             }
         }
         Ok(())
@@ -195,9 +195,10 @@ impl Work<'_> {
         new: &PendingRow,
         task: Option<TaskRecord>,
     ) -> Result<(), CheckpointError> {
-        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else {
-            return self.set_pending(space, new);
-        };
+        if self.pend(sql::ADD_PENDING, space, new)? > 0 {
+            return Ok(());
+        }
+        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else { return Ok(()) };
         let record = match task {
             Some(task) => task,
             None => self.task(desk, space, new)?,
@@ -235,9 +236,12 @@ impl Work<'_> {
     }
 
     pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {
+        self.pend(sql::SET_PENDING, space, row).map(drop)
+    }
+
+    fn pend(&self, sql: &str, space: i64, row: &PendingRow) -> Result<usize, CheckpointError> {
         let (at, of) = (id_bytes(row.checkpoint), row.task.as_u128().to_be_bytes());
-        let params = params![space, at, of, row.consumed.map(id_bytes), row.body];
-        self.done(self.run(sql::SET_PENDING, params)).map(drop)
+        self.done(self.run(sql, params![space, at, of, row.consumed.map(id_bytes), row.body]))
     }
 
     pub(super) fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {

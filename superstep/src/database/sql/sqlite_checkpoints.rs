@@ -86,6 +86,11 @@ pub(crate) const SET_OUTLINE: &str =
     "UPDATE superstep_checkpoints SET depth = 0, owners = ?3, outline = ?4 WHERE space = ?1 AND id = ?2";
 pub(crate) const FIND_PENDING: &str =
     "SELECT consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND task = ?3";
+/// Nothing, if something is known of the task.
+pub(crate) const ADD_PENDING: &str = "
+    INSERT INTO superstep_pending (space, checkpoint, task, consumed, body) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (space, checkpoint, task) DO NOTHING
+";
 pub(crate) const SET_PENDING: &str = "
     INSERT INTO superstep_pending (space, checkpoint, task, consumed, body) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (space, checkpoint, task) DO UPDATE SET consumed = excluded.consumed, body = excluded.body
@@ -188,30 +193,9 @@ pub(crate) const LIST: &str = concat!(
     rows!()
 );
 
-/// Rows of a namespace and what they stand on, by key: `?1`, down from the row `?2`.
-pub(crate) const CHAIN: &str = concat!(
-    "WITH RECURSIVE chain (id, base, depth) AS (
-        SELECT id, base, depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2
-        UNION
-        SELECT c.id, c.base, c.depth FROM chain CROSS JOIN superstep_checkpoints c ON c.space = ?1 AND c.id = chain.base
-        WHERE chain.depth > 0
-    )
-    SELECT 0, ",
-    columns!(),
-    " FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id IN (
-        SELECT id FROM chain
-        UNION
-        SELECT o.base FROM chain CROSS JOIN superstep_checkpoints o ON o.space = ?1 AND o.id = chain.id WHERE o.needs_base
-    )"
-);
-/// A row, and the one that it cuts from.
-pub(crate) const ROW: &str = concat!(
-    "SELECT 0, ",
-    columns!(),
-    " FROM superstep_checkpoints c WHERE c.space = ?1 AND (c.id = ?2 OR c.id = (
-        SELECT o.base FROM superstep_checkpoints o WHERE o.space = ?1 AND o.id = ?2 AND o.needs_base
-    ))"
-);
+/// A row of a namespace, by key, and how far it is from an outline.
+pub(crate) const ROW: &str =
+    concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id = ?2");
 
 pub(crate) const NAMESPACES: &str = "
     SELECT s.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key

@@ -54,6 +54,49 @@ async fn a_job_that_fails_without_company_is_taken_back() {
     assert!(notes(&database).await.is_empty());
 }
 
+/// The thread that does an awaited job.
+async fn worker(database: &SqliteDatabase) -> thread::ThreadId {
+    let id = |_: &Connection| Ok::<_, DatabaseError>(thread::current().id());
+    database.write_awaited(Synced::Yes, id).await.unwrap()
+}
+
+/// Two threads that wake each other took as long as a commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_job_that_comes_alone_and_is_waited_for_is_done_on_the_spot() {
+    let file = File::new();
+    let database = file.open();
+    assert_eq!(worker(&database).await, thread::current().id(), "under `block_on`");
+    let is_here = async |database: SqliteDatabase| {
+        let here = thread::current().id();
+        worker(&database).await == here
+    };
+    let (first, second) = (database.clone(), database.clone());
+    assert!(tokio::spawn(async move { is_here(first).await }).await.unwrap(), "on a worker");
+    let local = tokio::task::LocalSet::new();
+    assert!(local.run_until(async { is_here(second).await }).await, "in a set of local tasks");
+}
+
+#[tokio::test]
+async fn a_runtime_of_one_thread_is_never_blocked() {
+    let file = File::new();
+    assert_ne!(worker(&file.open()).await, thread::current().id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_waited_for_does_not_pass_those_before_it() {
+    let file = File::new();
+    let database = file.open();
+    let gate = Gate::close(&database);
+    let before = add(&database, "before");
+    let awaited = database.write_awaited(Synced::Yes, |connection| insert(connection, "awaited"));
+    gate.open();
+    before.await.unwrap();
+    awaited.await.unwrap();
+    assert_eq!(notes(&database).await, ["before", "awaited"]);
+    assert_ne!(worker(&database).await, thread::current().id(), "who came last had company, and may have again");
+    assert_eq!(worker(&database).await, thread::current().id());
+}
+
 #[tokio::test]
 async fn jobs_that_wait_share_one_commit() {
     let file = File::new();

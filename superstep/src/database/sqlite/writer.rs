@@ -2,10 +2,14 @@
 //!
 //! All jobs that wait go into one transaction, each in a savepoint of its own; then there is one commit, and then the
 //! answers. While a commit waits for the disk the next group gathers, so more writers make larger groups.
+//!
+//! Two threads that wake each other take as long as a commit. So a job that comes alone, and that its sender waits for,
+//! is done on the sender's thread.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
@@ -28,6 +32,17 @@ pub(crate) enum Synced {
 pub(super) struct Writer {
     messages: Sender<Message>,
     thread: Mutex<Option<JoinHandle<Result<(), DatabaseError>>>>,
+    desk: Arc<Desk>,
+}
+
+/// What the writer's thread shares with those who do their jobs themselves.
+struct Desk {
+    /// None when the database is closed.
+    lane: Mutex<Option<Lane>>,
+    /// How many messages were sent and are not dealt with.
+    waiting: AtomicUsize,
+    /// Whether the last group was a single job.
+    is_quiet: AtomicBool,
 }
 
 enum Message {
@@ -45,9 +60,33 @@ impl Writer {
     ) -> Result<Self, DatabaseError> {
         let (messages, inbox) = mpsc::channel();
         let lane = Lane { connection, database: Arc::clone(database), place, synced: Synced::Yes };
-        let thread = thread::Builder::new().name("superstep-sqlite".to_owned()).spawn(move || lane.work(&inbox));
+        let (lane, waiting, is_quiet) = (Mutex::new(Some(lane)), AtomicUsize::new(0), AtomicBool::new(true));
+        let desk = Arc::new(Desk { lane, waiting, is_quiet });
+        let thread = thread::Builder::new().name("superstep-sqlite".to_owned()).spawn({
+            let desk = Arc::clone(&desk);
+            move || desk.work(&inbox)
+        });
         let thread = thread.map_err(|error| cannot_start(database, error))?;
-        Ok(Self { messages, thread: Mutex::new(Some(thread)) })
+        Ok(Self { messages, thread: Mutex::new(Some(thread)), desk })
+    }
+
+    /// Does it on this thread, if nobody else writes or waits; or gives it back.
+    pub(super) fn write_here(&self, synced: Synced, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+        if self.desk.waiting.load(Ordering::Acquire) > 0 || !self.desk.is_quiet.load(Ordering::Acquire) {
+            return Err(job);
+        }
+        let mut lane = match self.desk.lane.try_lock() {
+            Ok(lane) => lane,
+            Err(TryLockError::Poisoned(lane)) => lane.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(job),
+        };
+        let Some(open) = &mut *lane else { return Err(job) };
+        let (mut group, mut answers) = (Group::default(), Answers::default());
+        group.add(synced, job);
+        open.commit(&mut group, &mut answers);
+        drop(lane);
+        answers.send();
+        Ok(())
     }
 
     pub(super) fn write(&self, synced: Synced, job: Box<dyn Job>) {
@@ -71,12 +110,56 @@ impl Writer {
     }
 
     fn send(&self, message: Message) {
+        self.desk.waiting.fetch_add(1, Ordering::AcqRel);
         // If the thread has ended, the job is dropped here, and that is its answer.
         let _ = self.messages.send(message);
     }
 }
 
-/// What the thread owns.
+impl Desk {
+    fn work(&self, inbox: &Receiver<Message>) -> Result<(), DatabaseError> {
+        while let Ok(first) = inbox.recv() {
+            let mut slot = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(lane) = &mut *slot else { return Ok(()) };
+            let (mut group, mut answers, mut received) = (Group::default(), Answers::default(), 0);
+            for message in std::iter::once(first).chain(inbox.try_iter()) {
+                received += 1;
+                match message {
+                    Message::Write(synced, job) => group.add(synced, job),
+                    Message::Read(job) => {
+                        lane.commit(&mut group, &mut answers);
+                        lane.read(job);
+                    }
+                    Message::Close => {
+                        lane.commit(&mut group, &mut answers);
+                        answers.send();
+                        return slot.take().map_or(Ok(()), Lane::close);
+                    }
+                }
+            }
+            self.is_quiet.store(group.jobs.len() < 2, Ordering::Release);
+            lane.commit(&mut group, &mut answers);
+            drop(slot);
+            self.waiting.fetch_sub(received, Ordering::AcqRel);
+            // Who has an answer finds the desk free.
+            answers.send();
+        }
+        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lane.map_or(Ok(()), Lane::close)
+    }
+}
+
+/// Jobs that were done, and how their transactions ended.
+#[derive(Default)]
+struct Answers(Vec<(Box<dyn Job>, Option<DatabaseError>)>);
+
+impl Answers {
+    fn send(self) {
+        self.0.into_iter().for_each(|(job, error)| job.answer(error.as_ref().map_or(Ok(()), Err)));
+    }
+}
+
+/// The connection that writes.
 struct Lane {
     connection: Connection,
     database: Arc<str>,
@@ -86,39 +169,18 @@ struct Lane {
 }
 
 impl Lane {
-    fn work(mut self, inbox: &Receiver<Message>) -> Result<(), DatabaseError> {
-        let mut group = Group::default();
-        while let Ok(first) = inbox.recv() {
-            for message in std::iter::once(first).chain(inbox.try_iter()) {
-                match message {
-                    Message::Write(synced, job) => group.add(synced, job),
-                    Message::Read(job) => {
-                        self.commit(&mut group);
-                        self.read(job);
-                    }
-                    Message::Close => {
-                        self.commit(&mut group);
-                        return self.close();
-                    }
-                }
-            }
-            self.commit(&mut group);
-        }
-        self.close()
-    }
-
-    fn commit(&mut self, group: &mut Group) {
+    fn commit(&mut self, group: &mut Group, answers: &mut Answers) {
         let Group { mut jobs, synced } = std::mem::take(group);
         while !jobs.is_empty() {
             match self.begin(synced) {
-                Ok(()) => self.run_and_commit(&mut jobs),
-                Err(error) => jobs.drain(..).for_each(|job| job.answer(Err(&error))),
+                Ok(()) => self.run_and_commit(&mut jobs, answers),
+                Err(error) => answers.0.extend(jobs.drain(..).map(|job| (job, Some(error.clone())))),
             }
         }
     }
 
     /// One transaction of as many jobs as it survives.
-    fn run_and_commit(&mut self, jobs: &mut VecDeque<Box<dyn Job>>) {
+    fn run_and_commit(&mut self, jobs: &mut VecDeque<Box<dyn Job>>, answers: &mut Answers) {
         let is_alone = jobs.len() == 1;
         let mut done = Vec::with_capacity(jobs.len());
         let mut any_succeeded = false;
@@ -131,7 +193,7 @@ impl Lane {
                 Err(error) => {
                     // Nobody knows what a broken savepoint holds: all of it goes.
                     let _ = self.execute(sql::ROLLBACK);
-                    job.answer(Err(&error));
+                    answers.0.push((job, Some(error)));
                 }
             }
             // Some failures, a full disk for one, make SQLite take back the whole transaction.
@@ -139,8 +201,8 @@ impl Lane {
                 break;
             }
         }
-        let fate = self.end(any_succeeded);
-        done.into_iter().for_each(|job| job.answer(fate.as_ref().copied()));
+        let error = self.end(any_succeeded).err();
+        answers.0.extend(done.into_iter().map(|job| (job, error.clone())));
     }
 
     fn run_in_savepoint(&self, job: &mut dyn Job) -> Result<bool, DatabaseError> {

@@ -29,6 +29,31 @@ async fn a_save_that_lost_its_request_or_its_answer_is_saved_once() {
 }
 
 #[tokio::test]
+async fn saves_that_went_together_and_lost_their_answer_are_saved_once() {
+    let place = Place::new();
+    let wire = Wire::new(&place).await;
+    let mut author = Author::claim(&wire.saver(&place).await).await;
+    author.put().await.unwrap();
+    for (round, cut) in [Cut::Request, Cut::Answer].into_iter().enumerate() {
+        wire.cut_at(1, cut);
+        let mut saves = Vec::new();
+        for _ in 0..5 {
+            let record = author.next();
+            author.head = Some(record.id);
+            saves.push(author.saver.put(author.lease(), record));
+        }
+        saves.push(author.saver.put_writes(author.lease(), author.head.unwrap(), author.task(1)));
+        for save in saves {
+            save.await.unwrap();
+        }
+        assert!(wire.was_cut());
+        assert_eq!(author.ids().await.len(), 5 * (round + 1) + 1, "{cut:?}");
+        let latest = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
+        assert_eq!(latest.writes.len(), 1, "{cut:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_claim_or_a_read_that_lost_its_answer_is_done_again() {
     let place = Place::new();
     let wire = Wire::new(&place).await;

@@ -189,6 +189,27 @@ async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
     assert_eq!(admin.ask::<i64>("SELECT count(*) FROM superstep_pending").await, 0);
 }
 
+/// Others may wait for what the first one began.
+#[tokio::test]
+async fn a_save_goes_on_when_whoever_began_it_gives_up() {
+    let place = Place::new();
+    let mut author = Author::claim(&place.saver().await).await;
+    author.put().await.unwrap();
+    let admin = place.admin().await;
+    admin.run("BEGIN; SELECT FROM superstep_threads FOR UPDATE").await;
+    let first = author.next();
+    author.head = Some(first.id);
+    let second = author.next();
+    let given_up = tokio::spawn(author.saver.put(author.lease(), first));
+    place.admin().await.waits(1).await;
+    let waiting = tokio::spawn(author.saver.put(author.lease(), second));
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    admin.run("COMMIT").await;
+    waiting.await.unwrap().unwrap();
+    assert_eq!(author.ids().await.len(), 3);
+}
+
 #[tokio::test]
 async fn two_records_of_one_task_at_once_are_merged() {
     let place = Place::new();

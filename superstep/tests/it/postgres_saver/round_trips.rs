@@ -39,6 +39,30 @@ async fn what_a_task_wrote_is_one_round_trip() {
     assert_eq!(author.saver.get(THREAD, "", None).await.unwrap().unwrap().writes.len(), 5);
 }
 
+/// Each step of a run that does not wait for its saves had a round trip and a commit of its own.
+#[tokio::test]
+async fn saves_that_nobody_waits_for_share_round_trips() {
+    let place = Place::new();
+    let wire = Wire::new(&place).await;
+    let mut author = Author::claim(&wire.saver(&place).await).await;
+    author.put().await.unwrap();
+    let mut saves = Vec::new();
+    for _ in 0..50 {
+        let record = author.next();
+        author.head = Some(record.id);
+        saves.push(author.saver.put(author.lease(), record));
+    }
+    let (traffic, ()) = wire
+        .during(async {
+            for save in saves {
+                save.await.unwrap();
+            }
+        })
+        .await;
+    assert_eq!(traffic, Traffic { round_trips: 1, statements: 1, named: 0 });
+    assert_eq!(author.ids().await.len(), 51);
+}
+
 #[tokio::test]
 async fn a_turn_of_a_graph_is_a_claim_and_its_checkpoints() {
     let place = Place::new();

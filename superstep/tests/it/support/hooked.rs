@@ -49,6 +49,9 @@ pub(crate) trait Hook: Send + Sync + 'static {
         false
     }
 
+    /// Something is saved with this right.
+    fn saves(&self, _: Lease<'_>) {}
+
     /// Changes what is saved.
     fn write(&self, _: &mut CheckpointRecord) {}
 
@@ -91,6 +94,7 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     }
 
     fn put(&self, lease: Lease<'_>, mut checkpoint: CheckpointRecord) -> Saving {
+        self.hook.saves(lease);
         self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
         let (this, thread, ns, epoch) =
@@ -103,6 +107,7 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     }
 
     fn put_writes(&self, lease: Lease<'_>, at: CheckpointId, task: TaskRecord) -> Saving {
+        self.hook.saves(lease);
         let call = Call::PutWrites { task: task.task, finished: task.is_finished() };
         let (this, thread, ns, epoch) =
             (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
