@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::lanes::{Lanes, Place, Save};
+use self::lanes::{Lanes, Save};
 use super::rows::{Desk, IdBytes, Inputs, NewRow, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
@@ -185,7 +185,7 @@ impl Checkpointer for PostgresSaver {
             Err(error) => return Saving::done(Err(error)),
         };
         let (shape, shapes) = (row.shape, self.shapes.clone());
-        let underway = lanes::save(self, Place::of(lease), Save::Checkpoint(row));
+        let underway = lanes::save(self, lease, Save::Checkpoint(row));
         Saving::later(async move {
             underway.await?;
             shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(shape);
@@ -197,7 +197,7 @@ impl Checkpointer for PostgresSaver {
         let row =
             check_lease(lease).and_then(|()| self.desk(lease.thread, lease.namespace).pending_row(checkpoint, &task));
         match row {
-            Ok(row) => Saving::later(lanes::save(self, Place::of(lease), Save::Writes(row, task))),
+            Ok(row) => Saving::later(lanes::save(self, lease, Save::Writes(row, task))),
             Err(error) => Saving::done(Err(error)),
         }
     }

@@ -1,7 +1,7 @@
 //! Saves of one namespace, one after another.
 //!
-//! Whoever comes first does the work, on the way to its own answer. Those that come meanwhile wait, and go together
-//! next: a run that does not wait for its saves has many of them in one statement and one commit.
+//! Whoever comes first does the work. Those that come meanwhile wait, and go together next: a run that does not wait for
+//! its saves has many of them in one statement and one commit.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
@@ -49,7 +49,7 @@ impl Save {
 
 /// Where it is saved, and with what right.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+struct Place {
     thread: String,
     namespace: String,
     epoch: Epoch,
@@ -67,11 +67,11 @@ struct Waiting {
 }
 
 impl Place {
-    pub(super) fn of(lease: Lease<'_>) -> Self {
+    fn of(lease: Lease<'_>) -> Self {
         Self { thread: lease.thread.to_owned(), namespace: lease.namespace.to_owned(), epoch: lease.epoch }
     }
 
-    pub(super) fn lease(&self) -> Lease<'_> {
+    fn lease(&self) -> Lease<'_> {
         Lease::new(&self.thread, &self.namespace, self.epoch)
     }
 }
@@ -88,10 +88,11 @@ impl std::fmt::Debug for Lanes {
     }
 }
 
-/// Saves it after all that was given for this place before, even if nobody waits for the answer.
-pub(super) fn save(saver: &PostgresSaver, place: Place, save: Save) -> Underway {
+/// Saves it after all that was given for this place before, even if nobody waits for the answer. The work is done by
+/// whoever waits, or else by a task of its own.
+pub(super) fn save(saver: &PostgresSaver, lease: Lease<'_>, save: Save) -> Underway {
     let (answer, result) = oneshot::channel();
-    let waiting = Waiting { save, answer };
+    let (place, waiting) = (Place::of(lease), Waiting { save, answer });
     let mut lanes = saver.lanes.lock();
     if let Some(lane) = lanes.get_mut(&place) {
         lane.push_back(waiting);
@@ -99,7 +100,11 @@ pub(super) fn save(saver: &PostgresSaver, place: Place, save: Save) -> Underway 
     }
     lanes.insert(place.clone(), Lane::from([waiting]));
     let worker = Worker { saver: saver.clone(), place, is_done: false };
-    Underway { work: Some(Box::pin(worker.work())), result }
+    let mut underway = Underway { work: Some(Box::pin(worker.work())), result };
+    if !lease.is_awaited {
+        underway.hand_over();
+    }
+    underway
 }
 
 /// A save, and the work for it if nobody else does it.
@@ -120,12 +125,21 @@ impl Future for Underway {
     }
 }
 
+impl Underway {
+    /// Lets a task of its own do the work, if there is a runtime.
+    fn hand_over(&mut self) {
+        if let Ok(runtime) = Handle::try_current()
+            && let Some(work) = self.work.take()
+        {
+            runtime.spawn(work);
+        }
+    }
+}
+
 impl Drop for Underway {
     /// Others may wait for this work too: it goes on without whoever gives up.
     fn drop(&mut self) {
-        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
-            runtime.spawn(work);
-        }
+        self.hand_over();
     }
 }
 

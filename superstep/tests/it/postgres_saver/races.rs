@@ -200,7 +200,7 @@ async fn a_save_goes_on_when_whoever_began_it_gives_up() {
     let first = author.next();
     author.head = Some(first.id);
     let second = author.next();
-    let given_up = tokio::spawn(author.saver.put(author.lease(), first));
+    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), first));
     place.admin().await.waits(1).await;
     let waiting = tokio::spawn(author.saver.put(author.lease(), second));
     given_up.abort();
