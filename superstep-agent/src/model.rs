@@ -122,28 +122,40 @@ pub trait ChatModelExt: ChatModel {
         &self,
         request: impl Into<ChatRequest> + Send,
     ) -> Result<T, ModelError> {
-        let mut request = request.into();
-        request.output = Some(OutputSchema::of::<T>());
-        let mut mistakes = 0;
-        loop {
-            let answer = self.ask(request.clone()).await?;
-            match parse::<T>(&answer.text()) {
-                Ok(value) => return Ok(value),
-                Err(why) if mistakes == 2 => {
-                    let words = format!("its answer does not fit the asked form: {why}");
-                    return Err(ModelError::new(ModelErrorKind::InvalidOutput, self.name(), words));
-                }
-                Err(why) => {
-                    mistakes += 1;
-                    let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
-                    request.messages.extend([answer, Message::user(correction)]);
-                }
-            }
-        }
+        value_of(self.name(), request.into(), |request| self.ask(request)).await
     }
 }
 
 impl<M: ChatModel + ?Sized> ChatModelExt for M {}
+
+/// A model's answer as a value, however it is asked.
+pub(crate) async fn value_of<T, Answer>(
+    model: &str,
+    mut request: ChatRequest,
+    ask: impl Fn(ChatRequest) -> Answer,
+) -> Result<T, ModelError>
+where
+    T: DeserializeOwned + JsonSchema,
+    Answer: Future<Output = Result<Message, ModelError>>,
+{
+    request.output = Some(OutputSchema::of::<T>());
+    let mut mistakes = 0;
+    loop {
+        let answer = ask(request.clone()).await?;
+        match parse::<T>(&answer.text()) {
+            Ok(value) => return Ok(value),
+            Err(why) if mistakes == 2 => {
+                let words = format!("its answer does not fit the asked form: {why}");
+                return Err(ModelError::new(ModelErrorKind::InvalidOutput, model, words));
+            }
+            Err(why) => {
+                mistakes += 1;
+                let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
+                request.messages.extend([answer, Message::user(correction)]);
+            }
+        }
+    }
+}
 
 /// Asks for pieces and passes each on as it comes.
 async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> Result<Message, ModelError> {
