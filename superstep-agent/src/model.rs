@@ -6,6 +6,7 @@ mod request;
 mod scripted;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_core::Stream;
@@ -48,31 +49,24 @@ pub trait ChatModel: Send + Sync + 'static {
     async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError>;
 }
 
-#[async_trait]
-impl<M: ChatModel + ?Sized> ChatModel for std::sync::Arc<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        (**self).generate(request).await
-    }
-    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
-        (**self).stream(request).await
-    }
+macro_rules! behind {
+    ($($pointer:ident),*) => {$(
+        #[async_trait]
+        impl<M: ChatModel + ?Sized> ChatModel for $pointer<M> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+            async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
+                (**self).generate(request).await
+            }
+            async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
+                (**self).stream(request).await
+            }
+        }
+    )*};
 }
 
-#[async_trait]
-impl<M: ChatModel + ?Sized> ChatModel for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        (**self).generate(request).await
-    }
-    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
-        (**self).stream(request).await
-    }
-}
+behind!(Arc, Box);
 
 /// How programs ask a [`ChatModel`].
 ///

@@ -57,7 +57,7 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     if let Some(name) = agent.name {
         graph = graph.name(name);
     }
-    agent.configure.into_iter().fold(graph, |graph, change| change(graph))
+    agent.changes.make(graph)
 }
 
 type Hooks<S> = Vec<(String, Arc<dyn Middleware<S>>)>;
