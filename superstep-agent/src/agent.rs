@@ -18,6 +18,7 @@ use superstep::{
     Checkpointer, CompilationError, CompiledStateGraph, Context, Conversation, Field, Persist, StateGraph, Store,
 };
 
+use crate::changes::Changes;
 use crate::middleware::Middleware;
 use crate::model::{ChatModel, Settings};
 use crate::tool::{IntoTools, Tool, ToolNode};
@@ -82,7 +83,7 @@ pub struct ReactAgent<S: Conversation> {
     settings: Settings,
     structured: Option<Structured<S>>,
     middleware: Vec<Arc<dyn Middleware<S>>>,
-    configure: Vec<Box<dyn FnOnce(StateGraph<S>) -> StateGraph<S>>>,
+    changes: Changes<S>,
 }
 
 /// The model of an agent, or how it is picked.
@@ -117,7 +118,7 @@ impl<S: Conversation> ReactAgent<S> {
             settings: Settings::default(),
             structured: None,
             middleware: Vec::new(),
-            configure: Vec::new(),
+            changes: Changes::none(),
         }
     }
 
@@ -242,7 +243,7 @@ impl<S: Conversation> ReactAgent<S> {
 
     /// With any other change to the graph.
     pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
-        self.configure.push(Box::new(change));
+        self.changes.add(change);
         self
     }
 

@@ -14,6 +14,7 @@
 #[path = "private.rs"]
 pub mod __private;
 mod agent;
+mod changes;
 mod chat;
 #[cfg(feature = "mcp")]
 pub mod mcp;

@@ -29,7 +29,7 @@ pub use redact::{Blocked, Place, Redact, Redaction, Sensitive};
 pub use retry_model::RetryModel;
 use speaker::Speaker;
 pub use summarize::{HistoryLimit, Summarize};
-pub(crate) use tally::is_summary;
+pub(crate) use tally::{Tally, is_summary};
 
 /// A part of an agent's loop.
 ///
@@ -75,7 +75,7 @@ pub trait Middleware<S: Conversation>: Send + Sync + 'static {
         Ok(Turn::go_on())
     }
 
-    /// Before each call of the model.
+    /// Before each call of the model, the last one for a structured response included.
     async fn before_model(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
         let _ = (state, cx);
         Ok(Turn::go_on())

@@ -6,6 +6,7 @@ mod request;
 mod scripted;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_core::Stream;
@@ -48,31 +49,24 @@ pub trait ChatModel: Send + Sync + 'static {
     async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError>;
 }
 
-#[async_trait]
-impl<M: ChatModel + ?Sized> ChatModel for std::sync::Arc<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        (**self).generate(request).await
-    }
-    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
-        (**self).stream(request).await
-    }
+macro_rules! behind {
+    ($($pointer:ident),*) => {$(
+        #[async_trait]
+        impl<M: ChatModel + ?Sized> ChatModel for $pointer<M> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+            async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
+                (**self).generate(request).await
+            }
+            async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
+                (**self).stream(request).await
+            }
+        }
+    )*};
 }
 
-#[async_trait]
-impl<M: ChatModel + ?Sized> ChatModel for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-    async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        (**self).generate(request).await
-    }
-    async fn stream(&self, request: ChatRequest) -> Result<ChunkStream, ModelError> {
-        (**self).stream(request).await
-    }
-}
+behind!(Arc, Box);
 
 /// How programs ask a [`ChatModel`].
 ///
@@ -122,28 +116,40 @@ pub trait ChatModelExt: ChatModel {
         &self,
         request: impl Into<ChatRequest> + Send,
     ) -> Result<T, ModelError> {
-        let mut request = request.into();
-        request.output = Some(OutputSchema::of::<T>());
-        let mut mistakes = 0;
-        loop {
-            let answer = self.ask(request.clone()).await?;
-            match parse::<T>(&answer.text()) {
-                Ok(value) => return Ok(value),
-                Err(why) if mistakes == 2 => {
-                    let words = format!("its answer does not fit the asked form: {why}");
-                    return Err(ModelError::new(ModelErrorKind::InvalidOutput, self.name(), words));
-                }
-                Err(why) => {
-                    mistakes += 1;
-                    let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
-                    request.messages.extend([answer, Message::user(correction)]);
-                }
-            }
-        }
+        value_of(self.name(), request.into(), |request| self.ask(request)).await
     }
 }
 
 impl<M: ChatModel + ?Sized> ChatModelExt for M {}
+
+/// A model's answer as a value, however it is asked.
+pub(crate) async fn value_of<T, Answer>(
+    model: &str,
+    mut request: ChatRequest,
+    ask: impl Fn(ChatRequest) -> Answer,
+) -> Result<T, ModelError>
+where
+    T: DeserializeOwned + JsonSchema,
+    Answer: Future<Output = Result<Message, ModelError>>,
+{
+    request.output = Some(OutputSchema::of::<T>());
+    let mut mistakes = 0;
+    loop {
+        let answer = ask(request.clone()).await?;
+        match parse::<T>(&answer.text()) {
+            Ok(value) => return Ok(value),
+            Err(why) if mistakes == 2 => {
+                let words = format!("its answer does not fit the asked form: {why}");
+                return Err(ModelError::new(ModelErrorKind::InvalidOutput, model, words));
+            }
+            Err(why) => {
+                mistakes += 1;
+                let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
+                request.messages.extend([answer, Message::user(correction)]);
+            }
+        }
+    }
+}
 
 /// Asks for pieces and passes each on as it comes.
 async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> Result<Message, ModelError> {

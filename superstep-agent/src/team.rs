@@ -4,6 +4,25 @@
 //! last value; fields with a reducer stay with the agent that wrote them, because what it gives back would be merged
 //! twice.
 
+/// The settings that every team has.
+macro_rules! configurable {
+    ($team:ident) => {
+        impl<S: Conversation + Persist> $team<S> {
+            /// With a memory of its threads.
+            pub fn checkpointer(self, checkpointer: impl superstep::Checkpointer) -> Self {
+                self.configure(|graph| graph.checkpointer(checkpointer))
+            }
+
+            /// With any other change to the graph.
+            pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
+                self.changes.add(change);
+                self
+            }
+        }
+    };
+}
+use configurable;
+
 mod agent_tool;
 mod error;
 mod handoff;

@@ -155,6 +155,19 @@ pub(crate) struct Answering {
     pub(crate) subgraphs: usize,
 }
 
+impl Answering {
+    /// Keeps questions open beside those that others ask in the same task: graphs inside may run at once. Of a task's
+    /// own questions the first is kept, because they are answered one after another.
+    pub(crate) fn wait_for(&mut self, questions: impl IntoIterator<Item = Interrupt>) {
+        let open = self.open.get_or_insert_default();
+        for question in questions {
+            if open.iter().all(|known| known.id != question.id) {
+                open.push(question);
+            }
+        }
+    }
+}
+
 /// The answer that a caller gave without saying for whom; the first question takes it.
 #[derive(Default)]
 pub(crate) struct NullResume {
@@ -289,7 +302,7 @@ impl Context {
                 Some(value) => answers.resume.push(value),
                 None => {
                     let id = interrupt_id(&self.task.namespace, answers.resume.len());
-                    answers.open = Some(vec![Interrupt::new(id, question)]);
+                    answers.wait_for([Interrupt::new(id, question)]);
                     return Err(Interrupted { why: Why::Asked });
                 }
             }

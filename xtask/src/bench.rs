@@ -133,15 +133,12 @@ impl Rows {
 
     /// Prints how much each side keeps, if any of them keeps something.
     pub(crate) fn print_kept(&self) {
-        let keeps = |cells: &Vec<Cell>| cells.iter().any(|cell| cell.measurement().is_some_and(|m| m.bytes.is_some()));
-        if self.rows.iter().any(|(_, cells)| keeps(cells)) {
-            println!("Bytes kept per turn; in brackets, how many times as many as superstep:\n");
-            self.print_ratios(|workload, measurement| Some(measurement.bytes? / f64::from(workload.size)));
-        }
+        let title = "Bytes kept per turn; in brackets, how many times as many as superstep:";
+        self.print_ratios(title, |_, measurement| measurement.bytes_per_turn);
     }
 
-    /// Prints a number of all sides, on the workloads where any has it.
-    pub(crate) fn print_ratios(&self, of: fn(&Workload, &Measurement) -> Option<f64>) {
+    /// Prints a number of all sides, on the workloads where any has it; nothing if there is no such workload.
+    pub(crate) fn print_ratios(&self, title: &str, of: fn(&Workload, &Measurement) -> Option<f64>) {
         let names = self.sides.iter().map(|side| side.name.as_str());
         let mut table = Table::new(["workload", "size"].into_iter().chain(names));
         for (workload, cells) in &self.rows {
@@ -157,7 +154,9 @@ impl Rows {
             });
             table.add([workload.title.to_owned(), workload.size.to_string()].into_iter().chain(text));
         }
-        println!("{table}");
+        if !table.is_empty() {
+            println!("{title}\n\n{table}");
+        }
     }
 
     /// Prints what failed, and what programs say about their cases.

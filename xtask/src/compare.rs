@@ -4,7 +4,7 @@ use crate::Result;
 use crate::bench::{self, FLOOR, Options, Rows, SUPERSTEP};
 use crate::side;
 use crate::table::number;
-use crate::workload::{DISK, Workload};
+use crate::workload::{DISK, Unit, Workload};
 use std::path::Path;
 
 const LANGGRAPH: [&str; 2] = ["LangGraph sync", "LangGraph async"];
@@ -20,10 +20,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let rows = Rows::measure(sides, options)?;
     rows.print_targets();
-    println!("Time in µs per unit; in brackets, how many times as long as superstep:\n");
-    rows.print_ratios(|_, measurement| Some(measurement.micros));
-    println!("Peak memory in MB; in brackets, how many times that of superstep:\n");
-    rows.print_ratios(|_, measurement| Some(measurement.peak_mb));
+    let title = "Time in µs per unit; in brackets, how many times as long as superstep:";
+    rows.print_ratios(title, |_, measurement| Some(measurement.micros));
+    let title = "Runs per second; in brackets, how many times those of superstep:";
+    rows.print_ratios(title, |workload, measurement| (workload.unit == Unit::Run).then(|| 1e6 / measurement.micros));
+    let title = "Peak memory in MB; in brackets, how many times that of superstep:";
+    rows.print_ratios(title, |_, measurement| Some(measurement.peak_mb));
     rows.print_kept();
     rows.print_remarks();
     let all_met = print_langgraph_targets(&rows);
@@ -37,6 +39,7 @@ fn least_ratio(workload: &Workload, rows: &Rows) -> Option<f64> {
         "w1" | "w2" | "w5" => Some(500.0),
         "w6mem" => Some(300.0),
         "w6threads" => None,
+        "chats" => Some(20.0),
         case if DISK.contains(&case) => match workload.size {
             // What they save grows with the conversation, what we save does not.
             400 => lead(rows, (case, 100)).map(|lead| lead.own.max(30.0)).or(Some(30.0)),

@@ -49,7 +49,7 @@ commands:
   tree                     limits on what superstep depends on
 
 CASE is one of w1 w2 w3 w4 w4one w5 w6mem w6sql w6sql-async w6sql-nosync w6threads w6pg w6pg-async w6pg-nosync w7 w8 w9
-mem, or `disk` for all that save to a database; every process runs N times (default 3)";
+chats mem, or `disk` for all that save to a database; every process runs N times (default 3)";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

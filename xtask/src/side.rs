@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// A process that took longer has repeated the work often enough by itself.
 const ONE_ROUND_IS_ENOUGH: Duration = Duration::from_secs(10);
 const LANGGRAPH: [&str; 5] = [
@@ -158,8 +157,9 @@ impl Side {
             return Ok(None);
         };
         disk.tell(&mut command, workload)?;
-        let Some(ended) = command::run_for(&mut command, TIME_LIMIT)? else {
-            return Err(format!("over {} s", TIME_LIMIT.as_secs()).into());
+        let limit = workload.time_limit();
+        let Some(ended) = command::run_for(&mut command, limit)? else {
+            return Err(format!("over {} s", limit.as_secs()).into());
         };
         let complaint = command::complaint(&ended.stderr);
         if !ended.status.success() {
@@ -200,7 +200,7 @@ fn read_line(stdout: &[u8], workload: &Workload) -> Result<Measurement> {
     if let Some(wrong) = line["wrong"].as_str() {
         return Err(format!("wrong result: {wrong}").into());
     }
-    Measurement::read(&line, workload.unit).ok_or_else(|| "no result".into())
+    Measurement::read(&line, workload).ok_or_else(|| "no result".into())
 }
 
 /// The case in the words of the Python programs; none where a mode or the programs have no such case.
@@ -217,8 +217,9 @@ fn langgraph_arguments(workload: &Workload, mode: Mode) -> Option<(&'static str,
         ("w6pg", _) => ("disk.py", vec!["postgres", &size, "sync", flavour]),
         ("w6pg-async", _) => ("disk.py", vec!["postgres", &size, "async", flavour]),
         ("w7", Mode::Async) => ("bench.py", vec!["w7", &size]),
+        ("chats", Mode::Async) => ("chats.py", vec![size.as_str()]),
         ("w8", Mode::Sync) => ("bench.py", vec!["w8", "updates"]),
-        ("w6threads" | "w7" | "w8" | "mem", _) => return None,
+        ("w6threads" | "w7" | "w8" | "chats" | "mem", _) => return None,
         (case, _) => ("bench.py", vec![case, &size, flavour]),
     };
     Some((script, words.into_iter().map(str::to_owned).collect()))

@@ -14,6 +14,11 @@ impl Table {
     pub(crate) fn add<T: Into<String>>(&mut self, row: impl IntoIterator<Item = T>) {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
+
+    /// Whether there is nothing below its header.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
 }
 
 impl fmt::Display for Table {

@@ -1,31 +1,92 @@
-//! `cargo xtask tree`: what superstep makes its users build stays small, single and pure Rust.
+//! `cargo xtask tree`: what superstep makes its users build stays small, single and pure Rust, and what few users want
+//! stays behind its feature.
 
 use crate::{Result, command};
 use std::collections::{BTreeMap, BTreeSet};
 
-const MOST_CRATES: usize = 45;
+const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
+/// What speaks HTTP, TLS and MCP.
+const CLIENTS: [&str; 5] = ["h2", "hyper", "reqwest", "rmcp", "rustls"];
+const TLS_STACKS: [&str; 6] = ["boring", "native-tls", "openssl", "rustls", "s2n-tls", "schannel"];
+/// What a TLS stack computes with.
+const TLS_PROVIDERS: [&str; 5] = ["aws-lc-rs", "graviola", "ring", "rustls-rustcrypto", "symcrypt"];
 
 pub(crate) fn run() -> Result<()> {
-    let tree = command::output(command::cargo().args([
-        "tree",
-        "--package",
-        "superstep",
-        "--edges",
-        "normal,build",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}",
-    ]))?;
-    let versions = versions(&tree);
-    let problems = problems(&versions);
-    println!("superstep builds {} crates (at most {MOST_CRATES})", count(&versions));
+    let mut problems = Vec::new();
+    for build in builds() {
+        let tree = build.tree()?;
+        let versions = versions(&tree);
+        println!("{} builds {} crates (at most {})", build.name(), count(&versions), build.most);
+        problems.extend(build.problems(&versions).into_iter().map(|problem| format!("{}: {problem}", build.name())));
+    }
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
+/// A package with some features, and what holds for all that it makes its users build.
+struct Build {
+    package: &'static str,
+    features: Vec<&'static str>,
+    most: usize,
+    /// Whether each crate has one version and none builds C.
+    is_lean: bool,
+    has: &'static [&'static str],
+    lacks: &'static [&'static str],
+}
+
+/// Crates by name, with their versions.
+type Versions<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+fn builds() -> Vec<Build> {
+    let agent = |features: &[&'static str], most, has, lacks| Build {
+        package: "superstep-agent",
+        features: features.to_vec(),
+        most,
+        is_lean: false,
+        has,
+        lacks,
+    };
+    let lean = |package, most| Build { package, features: Vec::new(), most, is_lean: true, has: &[], lacks: &CLIENTS };
+    let mut builds = vec![lean("superstep", 45), lean("superstep-agent", 55)];
+    builds.extend(PROVIDERS.map(|provider| agent(&[provider], 130, &["reqwest", "rustls"], &["rmcp"])));
+    builds.push(agent(&["mcp"], 160, &["rmcp"], &[]));
+    let everything = [&PROVIDERS[..], &["mcp", "superstep/postgres-tls"]].concat();
+    builds.push(agent(&everything, 200, &["rmcp", "tokio-postgres-rustls"], &[]));
+    builds
+}
+
+impl Build {
+    fn name(&self) -> String {
+        match self.features.join(", ") {
+            features if features.is_empty() => self.package.to_owned(),
+            features => format!("{} with {features}", self.package),
+        }
+    }
+
+    fn tree(&self) -> Result<String> {
+        let arguments = ["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}", "--package"];
+        let features = self.features.join(",");
+        command::output(command::cargo().args(arguments).arg(self.package).args(["--features", &features]))
+    }
+
+    fn problems(&self, versions: &Versions) -> Vec<String> {
+        let mut problems = tls_problems(versions);
+        let count = count(versions);
+        if count > self.most {
+            problems.push(format!("{count} crates are more than {}", self.most));
+        }
+        let has = |name: &&&str| versions.contains_key(**name);
+        problems.extend(self.lacks.iter().filter(has).map(|name| format!("`{name}` belongs behind another feature")));
+        problems.extend(self.has.iter().filter(|name| !has(name)).map(|name| format!("`{name}` is not there")));
+        if self.is_lean {
+            problems.extend(weight_problems(versions));
+        }
+        problems
+    }
+}
+
 /// The versions of each crate in the output of `cargo tree`.
-fn versions(tree: &str) -> BTreeMap<&str, BTreeSet<&str>> {
-    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+fn versions(tree: &str) -> Versions<'_> {
+    let mut versions: Versions<'_> = BTreeMap::new();
     for line in tree.lines() {
         let mut words = line.split_whitespace();
         if let (Some(name), Some(version)) = (words.next(), words.next()) {
@@ -35,16 +96,23 @@ fn versions(tree: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     versions
 }
 
-fn count(versions: &BTreeMap<&str, BTreeSet<&str>>) -> usize {
+fn count(versions: &Versions) -> usize {
     versions.values().map(BTreeSet::len).sum()
 }
 
-fn problems(versions: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
+/// What secures connections is built once.
+fn tls_problems(versions: &Versions) -> Vec<String> {
+    let several = |names: &[&str]| {
+        let named = versions.iter().filter(|(name, _)| names.contains(name));
+        let built = named.flat_map(|(name, all)| all.iter().map(move |version| format!("`{name}` {version}")));
+        let built: Vec<String> = built.collect();
+        (built.len() > 1).then(|| format!("TLS stands twice: {}", built.join(", ")))
+    };
+    [several(&TLS_STACKS), several(&TLS_PROVIDERS)].into_iter().flatten().collect()
+}
+
+fn weight_problems(versions: &Versions) -> Vec<String> {
     let mut problems = Vec::new();
-    let count = count(versions);
-    if count > MOST_CRATES {
-        problems.push(format!("{count} crates are more than {MOST_CRATES}"));
-    }
     for (name, versions) in versions {
         if versions.len() > 1 {
             let versions: Vec<_> = versions.iter().copied().collect();
@@ -63,28 +131,57 @@ fn builds_c(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{problems, versions};
+    use super::{Build, versions};
+
+    fn lean(most: usize) -> Build {
+        Build { package: "a", features: Vec::new(), most, is_lean: true, has: &[], lacks: &["reqwest"] }
+    }
 
     #[track_caller]
-    fn check(tree: &str, expected: &[&str]) {
-        assert_eq!(problems(&versions(tree)), expected);
+    fn check(build: &Build, tree: &str, expected: &[&str]) {
+        assert_eq!(build.problems(&versions(tree)), expected);
     }
 
     #[test]
     fn a_crate_seen_twice_counts_once() {
-        check("superstep v0.1.0 (/a/b)\nserde v1.0.0\nserde v1.0.0 (*)\n\n[build-dependencies]", &[]);
+        check(&lean(3), "superstep v0.1.0 (/a/b)\nserde v1.0.0\nserde v1.0.0 (*)\n\n[build-dependencies]", &[]);
+        check(&lean(1), "superstep v0.1.0 (/a/b)\nserde v1.0.0", &["2 crates are more than 1"]);
     }
 
     #[test]
     fn two_versions_of_a_crate_are_refused() {
-        check("syn v2.0.1\nsyn v3.0.0 (proc-macro)", &["`syn` is built in several versions: v2.0.1, v3.0.0"]);
+        let tree = "syn v2.0.1\nsyn v3.0.0 (proc-macro)";
+        check(&lean(9), tree, &["`syn` is built in several versions: v2.0.1, v3.0.0"]);
+        check(&Build { is_lean: false, ..lean(9) }, tree, &[]);
     }
 
     #[test]
     fn crates_that_build_c_are_refused() {
         check(
+            &lean(9),
             "cc v1.0.0\nlibz-sys v1.1.0\nsysinfo v1.0.0",
             &["`cc` builds or links C", "`libz-sys` builds or links C"],
+        );
+    }
+
+    #[test]
+    fn what_belongs_behind_a_feature_is_not_there_without_it_and_is_there_with_it() {
+        check(&lean(9), "reqwest v0.13.0", &["`reqwest` belongs behind another feature"]);
+        let http = Build { has: &["reqwest"], lacks: &[], ..lean(9) };
+        check(&http, "reqwest v0.13.0", &[]);
+        check(&http, "serde v1.0.0", &["`reqwest` is not there"]);
+    }
+
+    #[test]
+    fn a_second_tls_stack_is_refused() {
+        check(&lean(9), "rustls v0.23.0\nring v0.17.0\nhyper-rustls v0.27.0", &[]);
+        check(
+            &lean(9),
+            "rustls v0.23.0\nnative-tls v0.2.0\nring v0.17.0\naws-lc-rs v1.0.0",
+            &[
+                "TLS stands twice: `native-tls` v0.2.0, `rustls` v0.23.0",
+                "TLS stands twice: `aws-lc-rs` v1.0.0, `ring` v0.17.0",
+            ],
         );
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 /// A case of the bench programs at one size.
 pub(crate) struct Workload {
@@ -14,7 +15,7 @@ pub(crate) struct Workload {
 }
 
 /// What the time is divided by.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Unit {
     Step,
     Task,
@@ -42,7 +43,7 @@ pub(crate) enum Target {
 
 const MOST_GROWTH_MB: f64 = 1.0;
 
-pub(crate) const CASES: [&str; 18] = [
+pub(crate) const CASES: [&str; 19] = [
     "w1",
     "w2",
     "w3",
@@ -60,6 +61,7 @@ pub(crate) const CASES: [&str; 18] = [
     "w7",
     "w8",
     "w9",
+    "chats",
     "mem",
 ];
 
@@ -91,6 +93,7 @@ fn without_disk() -> Vec<Workload> {
     list.add("w7", "W7 threads", Unit::Run, &[Target::RunsPerSecond(100_000.0)], &[1000]);
     list.add("w8", "W8 stream", Unit::Event, &[], &[1000]);
     list.add("w9", "W9 Send to subgraph", Unit::Subgraph, &[], &[100]);
+    list.add("chats", "agent, SQLite, conversations", Unit::Run, &[], &[100, 1000]);
     list.add("mem", "memory of a long loop", Unit::Step, &[Target::FlatMemory], &[1_000_000]);
     list.workloads
 }
@@ -143,6 +146,12 @@ impl Workload {
     pub(crate) fn saves_to_postgres(&self) -> bool {
         self.case.starts_with("w6pg")
     }
+
+    /// How long one process may take.
+    pub(crate) fn time_limit(&self) -> Duration {
+        // `chats.py` ends by itself after five minutes.
+        Duration::from_mins(if self.case == "chats" { 6 } else { 2 })
+    }
 }
 
 const NO_SYNC: &str = "-nosync";
@@ -177,17 +186,18 @@ pub(crate) struct Measurement {
     pub(crate) peak_mb: f64,
     /// How much the peak grew after 10,000 steps, where the case looks at that.
     pub(crate) growth_mb: Option<f64>,
-    /// How much a run keeps, where it keeps something.
-    pub(crate) bytes: Option<f64>,
+    /// How much is kept of each turn, where something is kept.
+    pub(crate) bytes_per_turn: Option<f64>,
     /// What the program says about the case, where it is not quite the same work.
     pub(crate) note: Option<String>,
 }
 
 impl Measurement {
     /// Reads a program's JSON line; none if it holds no time.
-    pub(crate) fn read(line: &Value, unit: Unit) -> Option<Self> {
+    pub(crate) fn read(line: &Value, workload: &Workload) -> Option<Self> {
         let number = |field: &str| line[field].as_f64();
-        let micros = match unit {
+        let turns = number("turns").unwrap_or(workload.size.into());
+        let micros = match workload.unit {
             Unit::Step | Unit::Event => number("us_per_step")?,
             Unit::Task => number("us_per_task")?,
             Unit::Subgraph => number("us_per_subgraph")?,
@@ -197,7 +207,7 @@ impl Measurement {
             micros,
             peak_mb: number("peak_rss_mb")?,
             growth_mb: number("rss_end_mb").zip(number("rss_10k_mb")).map(|(end, start)| end - start),
-            bytes: number("bytes_total"),
+            bytes_per_turn: number("bytes_total").map(|bytes| bytes / turns),
             note: note(line),
         })
     }
@@ -207,8 +217,8 @@ impl Measurement {
         let note = rounds.first()?.note.clone();
         let of = |number: fn(&Self) -> f64| median(rounds.iter().map(number).collect());
         let growth_mb = rounds.iter().filter_map(|round| round.growth_mb).reduce(f64::max);
-        let bytes = rounds.iter().filter_map(|round| round.bytes).reduce(f64::max);
-        Some(Measurement { micros: of(|m| m.micros), peak_mb: of(|m| m.peak_mb), growth_mb, bytes, note })
+        let bytes_per_turn = rounds.iter().filter_map(|round| round.bytes_per_turn).reduce(f64::max);
+        Some(Measurement { micros: of(|m| m.micros), peak_mb: of(|m| m.peak_mb), growth_mb, bytes_per_turn, note })
     }
 }
 
@@ -263,11 +273,11 @@ impl fmt::Display for Target {
 
 #[cfg(test)]
 mod tests {
-    use super::{CASES, DISK, Measurement, Results, Target, Unit, all};
+    use super::{CASES, DISK, Measurement, Results, Target, Unit, Workload, all};
     use serde_json::json;
 
     fn measured(micros: f64) -> Measurement {
-        Measurement { micros, peak_mb: 1.0, growth_mb: None, bytes: None, note: None }
+        Measurement { micros, peak_mb: 1.0, growth_mb: None, bytes_per_turn: None, note: None }
     }
 
     #[test]
@@ -278,16 +288,29 @@ mod tests {
         assert!(DISK.iter().all(|case| CASES.contains(case)));
     }
 
+    fn sized(unit: Unit) -> Workload {
+        Workload { case: "w1", size: 10, title: "", unit, targets: Vec::new() }
+    }
+
     #[test]
     fn the_unit_says_which_number_counts() {
         let line = json!({"us_per_step": 8.0, "us_per_task": 2.0, "runs_per_s": 250_000.0,
             "peak_rss_mb": 3.0, "in_order": false});
-        let task = Measurement::read(&line, Unit::Task).expect("a complete line");
+        let task = Measurement::read(&line, &sized(Unit::Task)).expect("a complete line");
         assert_eq!(task.note.as_deref(), Some("items out of order"));
         assert!((task.micros - 2.0).abs() < 1e-9);
-        let run = Measurement::read(&line, Unit::Run).expect("a complete line");
+        let run = Measurement::read(&line, &sized(Unit::Run)).expect("a complete line");
         assert!((run.micros - 4.0).abs() < 1e-9);
-        assert_eq!(Measurement::read(&line, Unit::Subgraph), None);
+        assert_eq!(Measurement::read(&line, &sized(Unit::Subgraph)), None);
+    }
+
+    #[test]
+    fn bytes_are_per_turn_whether_or_not_the_size_is_in_turns() {
+        let bytes = |line| Measurement::read(&line, &sized(Unit::Step)).expect("a complete line").bytes_per_turn;
+        let line = json!({"us_per_step": 8.0, "peak_rss_mb": 3.0, "bytes_total": 200});
+        assert_eq!(bytes(line), Some(20.0));
+        let line = json!({"us_per_step": 8.0, "peak_rss_mb": 3.0, "bytes_total": 200, "turns": 100});
+        assert_eq!(bytes(line), Some(2.0));
     }
 
     #[test]

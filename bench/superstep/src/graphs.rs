@@ -1,4 +1,4 @@
-//! The graphs of the workloads, and one checked run of each: besides `wide` and `disk` the only file that knows superstep's API.
+//! The graphs of the workloads, and one checked run of each: besides `wide`, `disk` and `chats` the only file that knows superstep's API.
 use crate::common::peak_rss_mb;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! superstep on the shared workloads: `bench-superstep CASE N`.
 //!
 //! `bench-superstep count:CASE N ITERATIONS` runs the case that often and times nothing: it is the mode for callgrind.
+mod chats;
 #[path = "../../common.rs"]
 mod common;
 mod disk;
@@ -79,6 +80,7 @@ impl Bench {
                 let app = graphs::subgraph_fan(n);
                 self.report("W9", 2, Some("us_per_subgraph"), || graphs::run_subgraph_fan(&app, n)).await;
             }
+            "chats" => chats::run(&self).await,
             "mem" => memory(n).await,
             other => eprintln!("no case {other}"),
         }

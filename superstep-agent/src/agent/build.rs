@@ -1,7 +1,8 @@
 //! The graph of an agent.
 //!
 //! `START → hooks before the agent → hooks before the model → agent → hooks after the model → tools → …`, and at the
-//! end the structured response and the hooks after the agent. Hooks after something run in reverse order.
+//! end the hooks before the model once more, the structured response, and the hooks after the agent. Hooks after
+//! something run in reverse order.
 
 use std::sync::Arc;
 
@@ -37,7 +38,9 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     if let Some(structured) = agent.structured {
         let next = way.routes.exit.clone();
         let options = NodeOptions::new().destinations([next.clone()]);
-        graph = graph.add_node_with(STRUCTURED, StructuredNode { model: agent.model, structured, next }, options);
+        let node =
+            StructuredNode { name: agent.name.clone(), model: agent.model, structured, around: layers.clone(), next };
+        graph = graph.add_node_with(STRUCTURED, node, options);
     }
     if way.routes.has_tools {
         let routes = way.routes.clone();
@@ -54,7 +57,7 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     if let Some(name) = agent.name {
         graph = graph.name(name);
     }
-    agent.configure.into_iter().fold(graph, |graph, change| change(graph))
+    agent.changes.make(graph)
 }
 
 type Hooks<S> = Vec<(String, Arc<dyn Middleware<S>>)>;
@@ -64,6 +67,8 @@ struct Way<S: Conversation> {
     before_agent: Hooks<S>,
     before_model: Hooks<S>,
     after_model: Hooks<S>,
+    /// The hooks before the model once more, before its last call.
+    before_response: Hooks<S>,
     after_agent: Hooks<S>,
     routes: Arc<Routes>,
 }
@@ -78,7 +83,9 @@ impl<S: Conversation> Way<S> {
         let (before_model, after_agent) = (hooks(When::BeforeModel), reversed(When::AfterAgent));
         let round = first_of(&before_model).unwrap_or_else(|| AGENT.to_owned());
         let exit = first_of(&after_agent).unwrap_or_else(end);
-        let answer = if has_structured { STRUCTURED.to_owned() } else { exit.clone() };
+        let before_response = if has_structured { hooks(When::BeforeResponse) } else { Vec::new() };
+        let response = has_structured.then(|| STRUCTURED.to_owned());
+        let answer = first_of(&before_response).or(response).unwrap_or_else(|| exit.clone());
         let routes = Routes {
             agent: name.map(str::to_owned),
             round,
@@ -92,6 +99,7 @@ impl<S: Conversation> Way<S> {
             before_agent: hooks(When::BeforeAgent),
             before_model,
             after_model: reversed(When::AfterModel),
+            before_response,
             after_agent,
             routes: Arc::new(routes),
         }
@@ -106,8 +114,9 @@ impl<S: Conversation> Way<S> {
         let before_agent = (When::BeforeAgent, self.before_agent, Some(routes.round.clone()));
         let before_model = (When::BeforeModel, self.before_model, Some(AGENT.to_owned()));
         let after_model = (When::AfterModel, self.after_model, None);
+        let before_response = (When::BeforeResponse, self.before_response, Some(STRUCTURED.to_owned()));
         let after_agent = (When::AfterAgent, self.after_agent, Some(end()));
-        let chains = [before_agent, before_model, after_model, after_agent];
+        let chains = [before_agent, before_model, after_model, before_response, after_agent];
         chains
             .into_iter()
             .fold(graph, |graph, (when, hooks, then)| add_chain(graph, when, hooks, then.as_ref(), &routes))

@@ -14,6 +14,8 @@ pub(super) enum When {
     BeforeAgent,
     BeforeModel,
     AfterModel,
+    /// Before the call of the model for the structured response.
+    BeforeResponse,
     AfterAgent,
 }
 
@@ -22,7 +24,7 @@ impl When {
         let hooks = middleware.hooks();
         match self {
             When::BeforeAgent => hooks.before_agent,
-            When::BeforeModel => hooks.before_model,
+            When::BeforeModel | When::BeforeResponse => hooks.before_model,
             When::AfterModel => hooks.after_model,
             When::AfterAgent => hooks.after_agent,
         }
@@ -34,6 +36,7 @@ impl When {
             When::BeforeAgent => "before_agent",
             When::BeforeModel => "before_model",
             When::AfterModel => "after_model",
+            When::BeforeResponse => "before_response",
             When::AfterAgent => "after_agent",
         };
         format!("{}.{hook}", middleware.name())
@@ -57,7 +60,7 @@ impl<S: Conversation> StateNode<S> for HookNode<S> {
         let (hook, given) = (&self.middleware, state.clone());
         let mut turn = match self.when {
             When::BeforeAgent => hook.before_agent(given, cx).await?,
-            When::BeforeModel => hook.before_model(given, cx).await?,
+            When::BeforeModel | When::BeforeResponse => hook.before_model(given, cx).await?,
             When::AfterModel => hook.after_model(given, cx).await?,
             When::AfterAgent => hook.after_agent(given, cx).await?,
         };

@@ -17,7 +17,9 @@ const WRITER: &str = "limits";
 /// Stops an agent that has used up what it may: calls of models and tools, tokens, money.
 ///
 /// Calls of a model are its answers. Calls of tools are counted before any is made, so a limit holds for those that are
-/// made at once. Calls that were rejected or refused are not counted.
+/// made at once. Calls that were rejected or refused are not counted. What an agent took that was called as a tool counts
+/// as if its caller had taken it, once it has answered; so does the call for a structured response, which is not made if
+/// a limit is reached before it.
 ///
 /// ```
 /// use superstep::{Message, ToolCall};

@@ -1,10 +1,11 @@
 //! What a conversation took so far: calls of models and tools, and tokens.
 //!
 //! It is read out of the messages, so it goes back with them when a thread is rewound. A summary keeps the tally of
-//! what it replaced.
+//! what it replaced. What was taken by calls that are no part of the conversation stands beside a message.
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use superstep::{Message, MessageKind, Role, ToolCall, Usage};
 
@@ -18,10 +19,11 @@ pub(crate) fn is_summary(message: &Message) -> bool {
 }
 
 const REPLACED: &str = "replaced";
+const TOOK: &str = "took";
 
 /// What messages took.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     pub(super) model_calls: u64,
     /// By the names of the tools.
     pub(super) tool_calls: BTreeMap<String, u64>,
@@ -42,8 +44,14 @@ impl Tally {
         Self::of(messages, |replaced| &replaced.thread)
     }
 
+    /// Of one answer of a model that calls no tools.
+    pub(crate) fn of_answer(message: &Message) -> Self {
+        let usages = message.usage().copied().into_iter().collect();
+        Self { model_calls: 1, tool_calls: BTreeMap::new(), usages }
+    }
+
     /// Of what was said since a human last spoke.
-    pub(super) fn of_run(messages: &[Message]) -> Self {
+    pub(crate) fn of_run(messages: &[Message]) -> Self {
         let is_human = |message: &Message| message.role() == Some(Role::User) && !is_summary(message);
         let begin = messages.iter().rposition(is_human).map_or(0, |place| place + 1);
         Self::of(&messages[begin..], |replaced| &replaced.run)
@@ -57,6 +65,9 @@ impl Tally {
             } else if message.role() == Some(Role::Assistant) && writer(message).is_none() {
                 tally.add_answer(message, &messages[place + 1..]);
             }
+            if let Some(took) = took(message) {
+                tally.add(&took);
+            }
         }
         tally
     }
@@ -69,7 +80,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Tally) {
+    pub(crate) fn add(&mut self, other: &Tally) {
         self.model_calls += other.model_calls;
         self.usages.extend(total(&other.usages));
         for (tool, calls) in &other.tool_calls {
@@ -83,6 +94,14 @@ impl Tally {
             Some(tool) => self.tool_calls.get(tool).copied().unwrap_or_default(),
             None => self.tool_calls.values().sum(),
         }
+    }
+
+    /// The message, with this beside what else was taken for it.
+    pub(crate) fn beside(&self, message: Message) -> Message {
+        let mut all = took(&message).unwrap_or_default();
+        all.add(self);
+        let kept = serde_json::to_value(all).expect("a tally is numbers by names");
+        message.with_rich(|rich| drop(rich.response.insert(TOOK.to_owned(), kept)))
     }
 
     pub(super) fn tokens(&self) -> u64 {
@@ -108,8 +127,7 @@ fn is_carried_out(call: &ToolCall, later: &[Message]) -> bool {
 
 /// A summary that keeps the tally of what it stands for, its own making included.
 pub(super) fn in_place_of(summary: Message, messages: &[Message], making: &Message) -> Message {
-    let made =
-        Tally { model_calls: 1, tool_calls: BTreeMap::new(), usages: making.usage().copied().into_iter().collect() };
+    let made = Tally::of_answer(making);
     let mut replaced = Replaced { thread: Tally::of_thread(messages), run: Tally::of_run(messages) };
     replaced.thread.add(&made);
     replaced.run.add(&made);
@@ -118,8 +136,17 @@ pub(super) fn in_place_of(summary: Message, messages: &[Message], making: &Messa
 }
 
 fn replaced(message: &Message) -> Option<Replaced> {
+    noted(message, REPLACED)
+}
+
+/// What was taken for the message and is not in the conversation.
+fn took(message: &Message) -> Option<Tally> {
+    noted(message, TOOK)
+}
+
+fn noted<T: DeserializeOwned>(message: &Message, key: &str) -> Option<T> {
     match &message.kind {
-        MessageKind::Rich(rich) => Replaced::deserialize(rich.response.get(REPLACED)?).ok(),
+        MessageKind::Rich(rich) => T::deserialize(rich.response.get(key)?).ok(),
         _ => None,
     }
 }

@@ -7,12 +7,14 @@ use serde_json::Value;
 use superstep::{Block, CompiledStateGraph, Conversation, Message, Persist, Role};
 
 use crate::__private::arguments;
+use crate::middleware::Tally;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 
 /// An agent as a tool: it is given a request in words, works on it by itself, and its last message is the result.
 ///
 /// It runs inside the run that calls it. Its questions pause the outer run, its words are in the outer stream under its
-/// own namespace, and it is cancelled with it. Of its conversation, the one who calls it sees the last message only.
+/// own namespace, and it is cancelled with it. Of its conversation, the one who calls it sees the last message only; the
+/// caller's [`Limits`](crate::middleware::Limits) count all that it took.
 ///
 /// ```
 /// use superstep::{Message, ToolCall};
@@ -68,9 +70,11 @@ impl<S: Conversation + Persist> Tool for AgentTool<S> {
         let Args { request } = arguments(args)?;
         let question = S::say(vec![Message::user(request)]);
         let out = cx.context().invoke(&self.agent, question).await.map_err(ToolError::Failed)?;
-        let last = out.state.conversation().last().filter(|message| message.role() != Some(Role::User));
+        let said = out.state.conversation();
+        let last = said.last().filter(|message| message.role() != Some(Role::User));
         let Some(last) = last else { return Err(ToolError::failed(format!("agent `{}` said nothing", self.name))) };
-        Ok(ToolOutput::blocks(last.blocks().iter().filter(|block| is_for_others(block)).cloned().collect()))
+        let blocks = last.blocks().iter().filter(|block| is_for_others(block)).cloned().collect();
+        Ok(ToolOutput::blocks(blocks).taking(Tally::of_run(said)))
     }
 }
 

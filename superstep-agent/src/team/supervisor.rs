@@ -1,11 +1,12 @@
 //! An agent that lets others work.
 
-use superstep::{Checkpointer, CompiledStateGraph, Conversation, END, Message, Persist, START, StateGraph};
+use superstep::{CompiledStateGraph, Conversation, END, Message, Persist, START, StateGraph};
 
 use super::error::{TeamError, TeamMistake};
 use super::handoff::Handoff;
 use super::member::{self, OutputMode};
 use crate::agent::{Prompt, ReactAgent};
+use crate::changes::Changes;
 use crate::model::ChatModel;
 use crate::tool::Tool;
 
@@ -38,7 +39,7 @@ pub struct Supervisor<S: Conversation> {
     agents: Vec<(CompiledStateGraph<S>, String)>,
     output: OutputMode,
     hands_back: bool,
-    configure: Vec<Box<dyn FnOnce(StateGraph<S>) -> StateGraph<S>>>,
+    changes: Changes<S>,
 }
 
 impl<S: Conversation + Persist> Supervisor<S> {
@@ -50,7 +51,7 @@ impl<S: Conversation + Persist> Supervisor<S> {
             agents: Vec::new(),
             output: OutputMode::default(),
             hands_back: true,
-            configure: Vec::new(),
+            changes: Changes::none(),
         }
     }
 
@@ -98,17 +99,6 @@ impl<S: Conversation + Persist> Supervisor<S> {
         self
     }
 
-    /// With a memory of its threads.
-    pub fn checkpointer(self, checkpointer: impl Checkpointer) -> Self {
-        self.configure(|graph| graph.checkpointer(checkpointer))
-    }
-
-    /// With any other change to the graph.
-    pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
-        self.configure.push(Box::new(change));
-        self
-    }
-
     /// The team, ready to run, under the name of the supervisor.
     ///
     /// # Errors
@@ -131,9 +121,11 @@ impl<S: Conversation + Persist> Supervisor<S> {
             .name(&*self.name);
         let work = Work { lead: self.name, names, mode: self.output, hands_back: self.hands_back };
         let graph = self.agents.into_iter().fold(graph, |graph, (agent, _)| work.add(graph, agent));
-        Ok(self.configure.into_iter().fold(graph, |graph, change| change(graph)).compile()?)
+        Ok(self.changes.make(graph).compile()?)
     }
 }
+
+super::configurable!(Supervisor);
 
 /// What becomes of an agent's work.
 #[derive(Clone)]

@@ -1,10 +1,11 @@
 //! Agents that hand the conversation to each other.
 
-use superstep::{Checkpointer, CompiledStateGraph, Conversation, END, Message, Persist, Role, START, StateGraph};
+use superstep::{CompiledStateGraph, Conversation, END, Message, Persist, Role, START, StateGraph};
 
 use super::error::{TeamError, TeamMistake};
 use super::handoff::handed_to;
 use super::member;
+use crate::changes::Changes;
 
 /// Agents that hand the conversation to each other, as peers.
 ///
@@ -30,13 +31,13 @@ use super::member;
 pub struct Swarm<S: Conversation> {
     agents: Vec<CompiledStateGraph<S>>,
     first: Option<String>,
-    configure: Vec<Box<dyn FnOnce(StateGraph<S>) -> StateGraph<S>>>,
+    changes: Changes<S>,
 }
 
 impl<S: Conversation + Persist> Swarm<S> {
     /// A swarm of nobody.
     pub fn new() -> Self {
-        Self { agents: Vec::new(), first: None, configure: Vec::new() }
+        Self { agents: Vec::new(), first: None, changes: Changes::none() }
     }
 
     /// With an agent, under the name that it was compiled with.
@@ -48,17 +49,6 @@ impl<S: Conversation + Persist> Swarm<S> {
     /// Begins with this agent, instead of the one that was added first.
     pub fn begin_with(mut self, agent: impl Into<String>) -> Self {
         self.first = Some(agent.into());
-        self
-    }
-
-    /// With a memory of its threads.
-    pub fn checkpointer(self, checkpointer: impl Checkpointer) -> Self {
-        self.configure(|graph| graph.checkpointer(checkpointer))
-    }
-
-    /// With any other change to the graph.
-    pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
-        self.configure.push(Box::new(change));
         self
     }
 
@@ -81,7 +71,7 @@ impl<S: Conversation + Persist> Swarm<S> {
         let targets: Vec<(String, String)> = names.iter().map(|name| (name.clone(), name.clone())).collect();
         let path = move |state: &S| active(state.conversation(), &names).unwrap_or(&first).to_owned();
         graph = graph.add_conditional_edges_with_map(START, path, targets);
-        Ok(self.configure.into_iter().fold(graph, |graph, change| change(graph)).compile()?)
+        Ok(self.changes.make(graph).compile()?)
     }
 
     fn mistakes(&self, names: &[String]) -> Vec<TeamMistake> {
@@ -92,6 +82,8 @@ impl<S: Conversation + Persist> Swarm<S> {
         mistakes
     }
 }
+
+super::configurable!(Swarm);
 
 impl<S: Conversation + Persist> Default for Swarm<S> {
     fn default() -> Self {

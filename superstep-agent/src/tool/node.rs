@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +17,14 @@ use crate::middleware::{CallTool, Middleware, ToolAsk};
 ///
 /// Reached by an edge it takes the calls that have no answer yet; reached by a [`Send`](superstep::Send) of a
 /// [`ToolCall`] it takes that one.
+///
+/// # Questions
+///
+/// If a tool asks a human, the others go on to their ends. Agents that are called as tools may all ask: their questions
+/// are open at once, and are answered by their ids. Of tools that ask by themselves in one node that was reached by an
+/// edge, one asks after the other; and when the answer comes, all calls of that node are made again. Reached by a
+/// [`Send`](superstep::Send) for each call, as in [`create_react_agent`](crate::create_react_agent), each asks for itself
+/// and only those that asked are called again.
 ///
 /// ```
 /// use superstep::{AgentState, Message, StateGraph, ToolCall, START};
@@ -266,22 +275,26 @@ fn into_command<S: Conversation>(output: ToolOutput, call: &ToolCall) -> Result<
     Ok(Command::new().update(S::say(vec![answer])).and(command))
 }
 
-/// Waits for all of them, and gives their results in their order; the first error ends all.
+/// Waits for all of them, and gives their results in their order; the first error ends all. A question does not: others
+/// may ask as well, and all questions are shown at once.
 async fn all<T>(futures: Vec<impl Future<Output = Result<T, BoxError>>>) -> Result<Vec<T>, BoxError> {
     let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
-    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    let mut done: Vec<Option<Result<T, BoxError>>> = running.iter().map(|_| None).collect();
     std::future::poll_fn(|cx| {
         for (future, done) in running.iter_mut().zip(&mut done) {
             let Some(polled) = future.as_mut().map(|future| future.as_mut().poll(cx)) else { continue };
-            if let std::task::Poll::Ready(result) = polled {
+            if let Poll::Ready(result) = polled {
                 *future = None;
-                *done = Some(result?);
+                match result {
+                    Err(error) if !error.is::<Interrupted>() => return Poll::Ready(Err(error)),
+                    result => *done = Some(result),
+                }
             }
         }
-        if running.iter().all(Option::is_none) { std::task::Poll::Ready(Ok(())) } else { std::task::Poll::Pending }
+        if running.iter().all(Option::is_none) { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
-    .await
-    .map(|()| done.into_iter().flatten().collect())
+    .await?;
+    done.into_iter().flatten().collect()
 }
 
 /// Where to go after a model: to `tools` if its last message calls some, to the end otherwise.

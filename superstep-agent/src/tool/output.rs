@@ -8,6 +8,7 @@ use serde_json::Value;
 use superstep::{Block, BoxError, Command, Message, RichMessage, Role, State, ToolAnswer, ToolCall};
 
 use super::ToolError;
+use crate::middleware::Tally;
 
 /// The result of a tool: what the model reads, what it does not, and what happens to the graph.
 ///
@@ -22,6 +23,7 @@ pub struct ToolOutput {
     artifact: Option<Value>,
     is_error: bool,
     command: Option<AnyCommand>,
+    took: Option<Tally>,
 }
 
 /// A command for the graph that the tool runs in; its state's type is known there.
@@ -41,7 +43,7 @@ impl ToolOutput {
 
     /// Words, pictures or other parts for the model.
     pub fn blocks(blocks: Vec<Block>) -> Self {
-        Self { blocks, artifact: None, is_error: false, command: None }
+        Self { blocks, artifact: None, is_error: false, command: None, took: None }
     }
 
     /// Words for the model that tell of an error.
@@ -58,6 +60,12 @@ impl ToolOutput {
     /// With a command for the graph that the tool runs in.
     pub fn command<S: State>(mut self, command: Command<S>) -> Self {
         self.command = Some(AnyCommand(Box::new(command)));
+        self
+    }
+
+    /// With what models and tools were asked for it, which limits count.
+    pub(crate) fn taking(mut self, took: Tally) -> Self {
+        self.took = Some(took);
         self
     }
 
@@ -89,7 +97,12 @@ impl ToolOutput {
         let mut answer = ToolAnswer::new(&*call.id);
         (answer.is_error, answer.artifact) = (self.is_error, self.artifact);
         (rich.name, rich.answer) = (Some(call.name.clone()), Some(answer));
-        (rich.into(), self.command)
+        let message = Message::from(rich);
+        let message = match &self.took {
+            Some(took) => took.beside(message),
+            None => message,
+        };
+        (message, self.command)
     }
 }
 

@@ -1,5 +1,8 @@
 //! The examples, run.
 
+#[expect(dead_code, reason = "`main` is for `cargo run --example`, and a terminal for those who have one")]
+#[path = "../../examples/approval.rs"]
+mod approval;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/chat_memory.rs"]
 mod chat_memory;
@@ -19,6 +22,9 @@ mod streaming;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/structured_output.rs"]
 mod structured_output;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/supervisor.rs"]
+mod supervisor;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/think_act_observe.rs"]
 mod think_act_observe;
@@ -65,6 +71,31 @@ async fn words_and_progress_are_seen_as_they_come() {
 async fn answers_are_values() {
     let (alone, order) = structured_output::run().await.unwrap();
     assert_eq!((alone.pieces, order.pieces), (2, 3));
+}
+
+#[tokio::test]
+async fn a_human_approves_edits_and_rejects() {
+    let said = approval::run(approval::by_itself).await.unwrap();
+    let expected = [
+        "Not to everybody, please.",
+        "sent to ann: Tea at four?",
+        "sent to bob: Tea at five?",
+        "The invitations are done.",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn a_supervisor_lets_two_agents_work() {
+    let said = supervisor::run().await.unwrap();
+    let expected = [
+        "supervisor: First the temperatures.",
+        "weather: It is 7 degrees in Oslo and 24 in Rome.",
+        "supervisor: Now the difference.",
+        "sums: 24 - 7 = 17.",
+        "supervisor: Rome is 17 degrees warmer than Oslo.",
+    ];
+    assert_eq!(said, expected);
 }
 
 #[cfg(feature = "mcp")]

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::{
-    BoxError, CompiledStateGraph, Context, EventData, MemorySaver, Message, Mode, Resume, State, StateGraph, ToolCall,
-    Usage,
+    BoxError, CompiledStateGraph, Context, EventData, Interrupt, MemorySaver, Message, Mode, Output, Resume, START,
+    State, StateGraph, ToolCall, Usage,
 };
 use superstep_agent::middleware::{
     Approval, ApprovalAnswer, Decision, Decisions, HistoryLimit, Limits, Per, Summarize,
@@ -374,8 +374,8 @@ async fn an_agent_as_a_tool_gives_its_last_message_and_keeps_the_rest_to_itself(
     assert_eq!(texts(&expert.requests()[0].messages), ["Which tea?"]);
 }
 
-#[tokio::test]
-async fn questions_of_agents_as_tools_pause_the_outer_run_each_by_itself() {
+/// An agent that asks a human about whatever it is told.
+fn asker() -> Graph {
     /// Asks.
     #[tool]
     async fn ask(what: String, #[inject] cx: Context) -> Result<String, BoxError> {
@@ -388,11 +388,15 @@ async fn questions_of_agents_as_tools_pause_the_outer_run_each_by_itself() {
             None => calls([call("q", "ask", json!({ "what": last.text() }))]),
         }
     });
-    let inner = create_react_agent(model.clone(), [ask]).name("asker").compile().unwrap();
+    create_react_agent(model, [ask]).name("asker").compile().unwrap()
+}
+
+#[tokio::test]
+async fn questions_of_agents_as_tools_pause_the_outer_run_each_by_itself() {
     let wishes = ["tea", "milk"].map(|what| call(what, "asker", json!({ "request": what })));
     let agent = create_react_agent(
         ScriptedModel::new([calls(wishes), Message::assistant("Noted.")]),
-        [agent_as_tool(inner, "asker", "Asks.")],
+        [agent_as_tool(asker(), "asker", "Asks.")],
     );
     let agent = agent.checkpointer(MemorySaver::new()).compile().unwrap();
     let asked = agent.invoke("Order!").thread("t").await.unwrap();
@@ -400,6 +404,34 @@ async fn questions_of_agents_as_tools_pause_the_outer_run_each_by_itself() {
     let answers = asked.interrupts.iter().map(|i| (i.id.clone(), format!("yes, {}", i.value.as_str().unwrap())));
     let out = agent.invoke(Resume::by_id(answers)).thread("t").await.unwrap();
     assert_eq!(texts(&out.state.messages[2..]), ["tea: yes, tea", "milk: yes, milk", "Noted."]);
+}
+
+/// In one node that was reached by an edge, the question of one agent must not hide that of another.
+#[tokio::test]
+async fn questions_of_agents_as_tools_in_one_task_are_open_at_once() {
+    let app = StateGraph::<ReactState>::new()
+        .add_node("tools", ToolNode::new().tool(agent_as_tool(asker(), "asker", "Asks.")))
+        .add_edge(START, "tools")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap();
+    let wishes = || calls(["tea", "milk", "sugar"].map(|what| call(what, "asker", json!({ "request": what }))));
+    let values = |out: &Output<ReactState>| out.interrupts.iter().map(|i| i.value.clone()).collect::<Vec<_>>();
+    let yes = |i: &Interrupt| (i.id.clone(), format!("yes, {}", i.value.as_str().unwrap()));
+    let expected = ["tea: yes, tea", "milk: yes, milk", "sugar: yes, sugar"];
+
+    let asked = app.invoke(wishes()).thread("all at once").await.unwrap();
+    assert_eq!(values(&asked), ["tea", "milk", "sugar"]);
+    let out = app.invoke(Resume::by_id(asked.interrupts.iter().map(yes))).thread("all at once").await.unwrap();
+    assert_eq!(texts(&out.state.messages[1..]), expected);
+
+    let asked = app.invoke(wishes()).thread("one by one").await.unwrap();
+    let asked = app.invoke(Resume::by_id([yes(&asked.interrupts[1])])).thread("one by one").await.unwrap();
+    assert_eq!(values(&asked), ["tea", "sugar"]);
+    let asked = app.invoke(Resume::by_id([yes(&asked.interrupts[0])])).thread("one by one").await.unwrap();
+    assert_eq!(values(&asked), ["sugar"]);
+    let out = app.invoke(Resume::value("yes, sugar")).thread("one by one").await.unwrap();
+    assert_eq!(texts(&out.state.messages[1..]), expected);
 }
 
 #[tokio::test]

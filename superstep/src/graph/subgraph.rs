@@ -146,7 +146,7 @@ impl<S: State> CompiledStateGraph<S> {
         match run.drive(input).instrument(span).await? {
             Ended::Done => Ok(Inside::Done(run)),
             Ended::Paused(interrupts) => {
-                lock(&task.answers).open = Some(interrupts);
+                lock(&task.answers).wait_for(interrupts);
                 Ok(Inside::Waits)
             }
             Ended::Parent(command) => {

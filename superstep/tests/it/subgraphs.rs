@@ -90,6 +90,29 @@ async fn a_question_inside_is_asked_outside_and_finished_nodes_inside_do_not_run
     assert_eq!((out.state.log.clone(), runs.get()), (vec!["first".to_owned(), "this".to_owned()], 1));
 }
 
+/// The question of the graph that asked last used to hide those of the others.
+#[tokio::test]
+async fn questions_of_graphs_that_a_node_runs_at_once_are_all_open() {
+    let runs = Count::default();
+    let child = asking(&runs).compile().unwrap();
+    let node = move |_: Notes, cx: Context| {
+        let child = child.clone();
+        async move {
+            let ask = || cx.invoke(&child, Notes::update().total(1));
+            let (one, other) = tokio::join!(ask(), ask());
+            Ok::<_, BoxError>(Notes::update().log([&one?, &other?].map(|out| out.state.log[1].clone())))
+        }
+    };
+    let graph = StateGraph::new().add_node("calls", node).add_edge(START, "calls");
+    let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+    let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
+    let ids: Vec<_> = out.interrupts.iter().map(|question| question.id.clone()).collect();
+    assert_eq!(ids.len(), 2);
+    let answers = ids.into_iter().zip(["this", "that"]);
+    let out = app.invoke(Resume::by_id(answers)).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), runs.get()), (vec!["this".to_owned(), "that".to_owned()], 2));
+}
+
 #[tokio::test]
 async fn a_stateless_subgraph_runs_again_from_its_start() {
     let runs = Count::default();

@@ -1,10 +1,13 @@
 //! Limits on what an agent may use up.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use superstep::{CompiledStateGraph, MemorySaver, Message, Resume, Usage};
+use superstep::{CompiledStateGraph, EventData, MemorySaver, Message, Mode, Resume, Usage};
 use superstep_agent::middleware::{
     Approval, ApprovalAnswer, Decision, Decisions, HistoryLimit, LimitReached, Limits, OnLimit, Per, Summarize,
 };
+use superstep_agent::team::agent_as_tool;
 use superstep_agent::{ReactState, ScriptedModel, create_react_agent};
 
 use super::{Noting, call, calls, texts, using};
@@ -131,6 +134,104 @@ async fn limits_of_several_kinds_can_be_in_one_agent() {
     let out = agent.invoke("Go!").await.unwrap();
     assert_eq!((model.requests().len(), search.calls().len()), (4, 2));
     assert_eq!(last(&out.state.messages), "I stop here: the limit of 4 model calls per run is reached.");
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Weather {
+    celsius: f64,
+}
+
+/// An agent that answers in words and then in a form; each call takes ten tokens, and the first form does not fit.
+fn forecaster(limits: Limits) -> (ScriptedModel, CompiledStateGraph<ReactState>) {
+    let model = ScriptedModel::thinking(|request| {
+        let is_corrected = request.messages.iter().any(|message| message.text().contains("does not fit"));
+        let words = match (&request.output, is_corrected) {
+            (None, _) => "It is warm.",
+            (Some(_), false) => r#"{"degrees": 21}"#,
+            (Some(_), true) => r#"{"celsius": 21}"#,
+        };
+        using(Message::assistant(words), Usage::new(7, 3))
+    });
+    let agent = create_react_agent(model.clone(), ())
+        .response_format::<Weather>()
+        .middleware(limits)
+        .checkpointer(MemorySaver::new());
+    (model, agent.compile().unwrap())
+}
+
+#[tokio::test]
+async fn a_structured_response_is_not_asked_for_beyond_a_limit() {
+    let (model, agent) = forecaster(Limits::new().model_calls(Per::Run, 1));
+    let out = agent.invoke("How warm is it?").thread("t").await.unwrap();
+    let stopped = "I stop here: the limit of 1 model calls per run is reached.";
+    assert_eq!(texts(&out.state.messages), ["How warm is it?", "It is warm.", stopped]);
+    assert!(out.state.structured_response.is_none());
+    assert_eq!(model.requests().len(), 1);
+
+    let (model, agent) = forecaster(Limits::new().tokens(Per::Run, 10).on_limit(OnLimit::Fail));
+    let error = agent.invoke("How warm is it?").thread("t").await.unwrap_err();
+    assert_eq!(error.downcast_ref::<LimitReached>().unwrap().limit(), "10 tokens per run");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn all_calls_for_a_structured_response_count() {
+    for limits in [Limits::new().model_calls(Per::Thread, 3), Limits::new().tokens(Per::Thread, 30)] {
+        let (model, agent) = forecaster(limits);
+        let out = agent.invoke("How warm is it?").thread("t").await.unwrap();
+        assert!(out.state.structured_response.is_some());
+        assert_eq!(model.requests().len(), 3, "the words, a form that does not fit, and one that does");
+        let out = agent.invoke("And now?").thread("t").await.unwrap();
+        assert!(last(&out.state.messages).starts_with("I stop here"), "{:?}", texts(&out.state.messages));
+        assert_eq!(model.requests().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn what_a_response_took_is_noted_without_saying_anything_again() {
+    let (_, agent) = forecaster(Limits::new().model_calls(Per::Run, 9));
+    let mut events = agent.stream("How warm is it?").thread("t").mode(Mode::Messages).start();
+    let mut heard = String::new();
+    while let Some(event) = events.next().await {
+        let EventData::Message(said) = event.unwrap().data else { panic!("only messages were asked for") };
+        heard += &said.message.text();
+    }
+    assert_eq!(heard, r#"It is warm.{"degrees": 21}{"celsius": 21}"#);
+    assert_eq!(texts(&events.output().unwrap().state.messages), ["How warm is it?", "It is warm."]);
+}
+
+/// An agent that lets an expert search once; each call of a model takes ten tokens.
+fn asking_an_expert(limits: Limits) -> (ScriptedModel, CompiledStateGraph<ReactState>) {
+    let says = |message| using(message, Usage::new(7, 3));
+    let search = says(calls([call("s", "search", json!({}))]));
+    let expert = ScriptedModel::new([search, says(Message::assistant("Oolong."))]);
+    let expert = create_react_agent(expert, [Noting::new("search")]).name("expert").compile().unwrap();
+    let ask = says(calls([call("e", "expert", json!({ "request": "Which tea?" }))]));
+    let look = says(calls([call("l", "look", json!({}))]));
+    let model = ScriptedModel::new([ask, look, says(Message::assistant("Oolong it is."))]);
+    let agent = create_react_agent(model.clone(), [Noting::new("look")])
+        .tool(agent_as_tool(expert, "expert", "Knows tea."))
+        .middleware(limits)
+        .checkpointer(MemorySaver::new());
+    (model, agent.compile().unwrap())
+}
+
+#[tokio::test]
+async fn what_an_agent_takes_that_is_called_as_a_tool_counts_for_its_caller() {
+    let price = |usage: &Usage| f64::from(u32::try_from(usage.total()).unwrap()) / 10.0;
+    let cost = Limits::new().cost(Per::Thread, 3.0, price);
+    for limits in [Limits::new().model_calls(Per::Run, 3), Limits::new().tokens(Per::Thread, 30), cost] {
+        let (model, agent) = asking_an_expert(limits);
+        let out = agent.invoke("What shall I drink?").thread("t").await.unwrap();
+        assert_eq!(out.state.messages[2].text(), "Oolong.");
+        assert!(last(&out.state.messages).starts_with("I stop here"), "{:?}", texts(&out.state.messages));
+        assert_eq!(model.requests().len(), 1);
+    }
+    let (model, agent) = asking_an_expert(Limits::new().tool_calls(Per::Run, 2).on_limit(OnLimit::Refuse));
+    let out = agent.invoke("What shall I drink?").thread("t").await.unwrap();
+    let refused = "Not called: the limit of 2 tool calls per run is reached.";
+    assert_eq!(texts(&out.state.messages).split_off(2), ["Oolong.", "", refused, "Oolong it is."]);
+    assert_eq!(model.requests().len(), 3);
 }
 
 /// A summary takes the messages away that limits are counted by: it has to remember what they took.

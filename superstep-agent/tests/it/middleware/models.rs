@@ -50,6 +50,18 @@ async fn the_last_error_is_told_if_all_models_fail() {
     assert_eq!(error.downcast_ref::<ModelError>().unwrap().kind(), ModelErrorKind::Refused);
 }
 
+/// The call for a structured response once went past all that is around the model.
+#[tokio::test]
+async fn another_model_is_asked_for_a_structured_response_too() {
+    let small = ScriptedModel::new([r#"["tea"]"#]);
+    let agent = create_react_agent(ScriptedModel::new([Reply::from("Tea."), busy()]), ())
+        .response_format::<Vec<String>>()
+        .middleware(Fallback::to(small.clone()));
+    let out = agent.compile().unwrap().invoke("What shall I drink?").await.unwrap();
+    assert_eq!(out.state.structured::<Vec<String>>().unwrap().unwrap(), ["tea"]);
+    assert!(small.requests()[0].output.is_some());
+}
+
 #[tokio::test]
 async fn words_that_broke_off_are_not_in_the_message_of_the_next_model() {
     let broken = ScriptedModel::new([Reply::BreakOff("The answer is ".into())]);

@@ -1,0 +1,20 @@
+//! What callers change about a graph that is not built yet.
+
+use superstep::{State, StateGraph};
+
+/// Changes that are made in their order, once the graph is there.
+pub(crate) struct Changes<S: State>(Vec<Box<dyn FnOnce(StateGraph<S>) -> StateGraph<S>>>);
+
+impl<S: State> Changes<S> {
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) fn add(&mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) {
+        self.0.push(Box::new(change));
+    }
+
+    pub(crate) fn make(self, graph: StateGraph<S>) -> StateGraph<S> {
+        self.0.into_iter().fold(graph, |graph, change| change(graph))
+    }
+}
