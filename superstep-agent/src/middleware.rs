@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use superstep::{BoxError, Context, Conversation, IntoUpdate, Message, ToolCall, Update};
 
 use crate::model::{ChatModel, ChatModelExt, ChatRequest, ModelError};
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 pub use approval::{
     Action, ActionRequest, Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, ReviewConfig,
 };
@@ -210,20 +210,27 @@ pub struct ToolAsk<S: Conversation> {
     pub tool: Option<Arc<dyn Tool>>,
     /// The state.
     pub state: Arc<S>,
-    /// The context of the node.
+    /// The context of the node, in which questions around this call are apart from those of others.
     pub cx: Context,
+    node: Context,
 }
 
 impl<S: Conversation> Clone for ToolAsk<S> {
     fn clone(&self) -> Self {
-        let Self { call, tool, state, cx } = self;
-        Self { call: call.clone(), tool: tool.clone(), state: state.clone(), cx: cx.clone() }
+        let Self { call, tool, state, cx, node } = self;
+        Self { call: call.clone(), tool: tool.clone(), state: state.clone(), cx: cx.clone(), node: node.clone() }
     }
 }
 
 impl<S: Conversation> ToolAsk<S> {
-    pub(crate) fn new(call: ToolCall, tool: Option<Arc<dyn Tool>>, state: Arc<S>, cx: Context) -> Self {
-        Self { call, tool, state, cx }
+    pub(crate) fn new(call: ToolCall, tool: Option<Arc<dyn Tool>>, state: Arc<S>, node: Context) -> Self {
+        let cx = node.scoped("around").scoped(&call.id);
+        Self { call, tool, state, cx, node }
+    }
+
+    /// What the tool knows of the run, for one try.
+    pub(crate) fn tool_context(&self) -> ToolContext {
+        ToolContext::new(self.node.clone(), self.call.clone(), self.state.clone())
     }
 }
 

@@ -9,7 +9,7 @@ use superstep::{BoxError, Command, Context, Conversation, END, Interrupted, Mess
 use tokio::sync::Semaphore;
 
 use super::policy::{OnToolError, unknown_tool};
-use super::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use super::{Tool, ToolError, ToolOutput, ToolSpec};
 use crate::middleware::{CallTool, Middleware, ToolAsk};
 
 /// Carries out the tool calls of the last message, all at once, and answers each of them.
@@ -192,8 +192,7 @@ impl<S: Conversation> ToolNode<S> {
         let mut pause = self.settings.pause;
         let mut left = self.settings.retries;
         loop {
-            let cx = ToolContext::new(ask.cx.clone(), ask.call.clone(), ask.state.clone());
-            let error = match self.in_time(tool.call(ask.call.args.clone(), cx)).await {
+            let error = match self.in_time(tool.call(ask.call.args.clone(), ask.tool_context())).await {
                 Err(error) if left > 0 && is_worth_another_try(&error) => error,
                 ended => return ended,
             };
