@@ -82,6 +82,15 @@ fn take_answer_by_tool(request: &mut ChatRequest, output: &OutputSchema) -> Stri
     name
 }
 
+/// What a user says at the end of a conversation in which the model has the last word, for providers that refuse that.
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+pub(crate) fn last_word(asked: &Asked) -> &'static str {
+    match asked.request.output.is_some() || asked.answer_tool.is_some() {
+        true => "Give that answer in the asked form.",
+        false => "Go on.",
+    }
+}
+
 /// Puts fields into an object; objects in objects are merged.
 pub(crate) fn merge(into: &mut Value, fields: JsonMap) {
     let Value::Object(object) = into else {
