@@ -102,6 +102,11 @@ pub trait Middleware<S: Conversation>: Send + Sync + 'static {
     async fn around_tool(&self, ask: ToolAsk<S>, next: CallTool<'_, S>) -> Result<ToolOutput, ToolError> {
         next.call(ask).await
     }
+
+    /// The words with which the model is told that a tool failed, before anybody hears them.
+    fn tell_error(&self, words: String) -> String {
+        words
+    }
 }
 
 /// Which hooks a [`Middleware`] has.
@@ -186,18 +191,37 @@ pub struct ModelAsk<S: Conversation> {
     pub state: Arc<S>,
     /// The context of the node.
     pub cx: Context,
+    wraps: Vec<WrapModel>,
 }
+
+type WrapModel = Arc<dyn Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync>;
 
 impl<S: Conversation> Clone for ModelAsk<S> {
     fn clone(&self) -> Self {
-        let Self { model, request, state, cx } = self;
-        Self { model: model.clone(), request: request.clone(), state: state.clone(), cx: cx.clone() }
+        let Self { model, request, state, cx, wraps } = self;
+        let (model, request, state) = (model.clone(), request.clone(), state.clone());
+        Self { model, request, state, cx: cx.clone(), wraps: wraps.clone() }
     }
 }
 
 impl<S: Conversation> ModelAsk<S> {
     pub(crate) fn new(model: Arc<dyn ChatModel>, request: ChatRequest, state: Arc<S>, cx: Context) -> Self {
-        Self { model, request, state, cx }
+        Self { model, request, state, cx, wraps: Vec::new() }
+    }
+
+    /// Wraps whatever model is asked in the end, also if somebody further inside asks another one than
+    /// [`model`](ModelAsk::model). What was wrapped first is outermost.
+    pub fn wrap_model(&mut self, wrap: impl Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync + 'static) {
+        self.wraps.push(Arc::new(wrap));
+    }
+
+    /// Asks the model, with all that is around it.
+    async fn send(self, speaker: Option<&str>) -> Result<Message, ModelError> {
+        let model = self.wraps.iter().rev().fold(self.model, |model, wrap| wrap(model));
+        match speaker {
+            Some(name) => Speaker::new(model, name).ask(self.request).await,
+            None => model.ask(self.request).await,
+        }
     }
 }
 
@@ -252,10 +276,9 @@ impl<'a, S: Conversation> AskModel<'a, S> {
     /// Asks the model.
     pub async fn ask(&self, ask: ModelAsk<S>) -> Result<Message, ModelError> {
         let speaker = self.speaker;
-        match (self.rest.split_first(), speaker) {
-            (Some((first, rest)), _) => first.around_model(ask, AskModel { rest, speaker }).await,
-            (None, Some(name)) => Speaker::new(ask.model, name).ask(ask.request).await,
-            (None, None) => ask.model.ask(ask.request).await,
+        match self.rest.split_first() {
+            Some((first, rest)) => first.around_model(ask, AskModel { rest, speaker }).await,
+            None => ask.send(speaker).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Chat models: what they are asked, how they answer, and how their words reach the streams of a graph.
 
 mod error;
+mod form;
 mod record;
 mod request;
 mod scripted;
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use superstep::{Message, MessageAssembler, MessageChunk, current};
 
 pub use error::{ModelError, ModelErrorKind};
+pub(crate) use form::InForm;
 pub use record::{RecordingModel, ReplayModel};
 pub use request::{ChatRequest, OutputSchema, Settings, ToolChoice};
 pub use scripted::{Reply, ScriptedModel};
@@ -122,22 +124,11 @@ pub trait ChatModelExt: ChatModel {
         &self,
         request: impl Into<ChatRequest> + Send,
     ) -> Result<T, ModelError> {
-        let mut request = request.into();
-        request.output = Some(OutputSchema::of::<T>());
-        let mut mistakes = 0;
+        let mut form = InForm::of::<T>(request.into());
         loop {
-            let answer = self.ask(request.clone()).await?;
-            match parse::<T>(&answer.text()) {
-                Ok(value) => return Ok(value),
-                Err(why) if mistakes == 2 => {
-                    let words = format!("its answer does not fit the asked form: {why}");
-                    return Err(ModelError::new(ModelErrorKind::InvalidOutput, self.name(), words));
-                }
-                Err(why) => {
-                    mistakes += 1;
-                    let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
-                    request.messages.extend([answer, Message::user(correction)]);
-                }
+            let answer = self.ask(form.request()).await?;
+            if let Some(value) = form.read(answer, self.name())? {
+                return Ok(value);
             }
         }
     }
@@ -170,11 +161,4 @@ async fn next(pieces: &mut ChunkStream) -> Option<Result<MessageChunk, ModelErro
 
 fn with_id(message: Message) -> Message {
     if message.id.is_some() { message } else { message.with_id(Message::new_id()) }
-}
-
-/// The value in an answer; models like to wrap it in a fence.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let text = text.trim();
-    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).and_then(|t| t.strip_suffix("```"));
-    serde_json::from_str(inner.unwrap_or(text)).map_err(|e| e.to_string())
 }

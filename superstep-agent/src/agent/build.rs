@@ -37,7 +37,9 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     if let Some(structured) = agent.structured {
         let next = way.routes.exit.clone();
         let options = NodeOptions::new().destinations([next.clone()]);
-        graph = graph.add_node_with(STRUCTURED, StructuredNode { model: agent.model, structured, next }, options);
+        let (name, around) = (agent.name.clone(), layers.clone());
+        let node = StructuredNode { name, model: agent.model, structured, around, next };
+        graph = graph.add_node_with(STRUCTURED, node, options);
     }
     if way.routes.has_tools {
         let routes = way.routes.clone();

@@ -11,12 +11,14 @@ use superstep::{BoxError, Command, Context, Conversation, Field, Goto, StateNode
 
 use super::ModelSource;
 use super::history::with_all_answers;
-use crate::model::{ChatModel, ChatModelExt, ChatRequest};
+use crate::middleware::{AskModel, Middleware, ModelAsk};
+use crate::model::{ChatRequest, InForm, ModelError};
 
-type Asked<S> = Pin<Box<dyn Future<Output = Result<Update<S>, BoxError>> + Send>>;
+type Asked<'a, S> = Pin<Box<dyn Future<Output = Result<Update<S>, BoxError>> + Send + 'a>>;
+type Ask<S> = dyn for<'a> Fn(ModelAsk<S>, AskModel<'a, S>) -> Asked<'a, S> + Send + Sync;
 
 /// How the answer is asked for and where it goes.
-pub(super) struct Structured<S: Conversation>(Arc<dyn Fn(Arc<dyn ChatModel>, ChatRequest) -> Asked<S> + Send + Sync>);
+pub(super) struct Structured<S: Conversation>(Arc<Ask<S>>);
 
 impl<S: Conversation> Structured<S> {
     pub(super) fn into_field<T, F>(field: Field<S, Option<F>>, convert: fn(T) -> Result<F, BoxError>) -> Self
@@ -24,18 +26,35 @@ impl<S: Conversation> Structured<S> {
         T: DeserializeOwned + JsonSchema + Send + 'static,
         F: Send + 'static,
     {
-        Self(Arc::new(move |model, request| {
+        Self(Arc::new(move |ask, next| {
             Box::pin(async move {
-                let value = model.ask_for::<T>(request).await?;
+                let value = in_form::<S, T>(ask, next).await?;
                 Ok(Update::new().set(field, Some(convert(value)?)))
             })
         }))
     }
 }
 
+async fn in_form<S: Conversation, T>(mut ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<T, ModelError>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let mut form = InForm::of::<T>(ask.request);
+    loop {
+        ask.request = form.request();
+        let name = ask.model.name().to_owned();
+        let answer = next.ask(ask.clone()).await?;
+        if let Some(value) = form.read(answer, &name)? {
+            return Ok(value);
+        }
+    }
+}
+
 pub(super) struct StructuredNode<S: Conversation> {
+    pub(super) name: Option<String>,
     pub(super) model: ModelSource<S>,
     pub(super) structured: Structured<S>,
+    pub(super) around: Arc<[Arc<dyn Middleware<S>>]>,
     pub(super) next: String,
 }
 
@@ -47,7 +66,9 @@ impl<S: Conversation> StateNode<S> for StructuredNode<S> {
     async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
         let model = (self.model)(&state, &cx);
         let request = ChatRequest::new(with_all_answers(state.conversation()));
-        let update = (self.structured.0)(model, request).await?;
+        let ask = ModelAsk::new(model, request, state, cx);
+        let next = AskModel::new(&self.around, self.name.as_deref());
+        let update = (self.structured.0)(ask, next).await?;
         Ok(Command::new().update(update).goto(Goto::from(self.next.clone())))
     }
 }

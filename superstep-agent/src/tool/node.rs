@@ -179,7 +179,10 @@ impl<S: Conversation> ToolNode<S> {
         let result = CallTool::new(&self.around, &|ask| Box::pin(self.carry_out(ask))).call(ask).await;
         let output = match result {
             Ok(output) => output,
-            Err(error) => self.settings.on_error.answer(error, &call)?,
+            Err(error) => {
+                let words = self.settings.on_error.answer(error, &call)?;
+                ToolOutput::error(self.around.iter().rev().fold(words, |words, layer| layer.tell_error(words)))
+            }
         };
         into_command(output, &call).map_err(Into::into)
     }
@@ -196,7 +199,9 @@ impl<S: Conversation> ToolNode<S> {
                 Err(error) if left > 0 && is_worth_another_try(&error) => error,
                 ended => return ended,
             };
-            tracing::info!(tool = ask.call.name, ?pause, %error, "the tool failed and is called again");
+            // Its words may hold what a middleware takes out.
+            let why = error.kind();
+            tracing::info!(tool = ask.call.name, ?pause, why, "the tool failed and is called again");
             tokio::time::sleep(pause).await;
             (left, pause) = (left - 1, pause.saturating_mul(2));
         }

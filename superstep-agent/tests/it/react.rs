@@ -9,6 +9,7 @@ use serde_json::json;
 use superstep::{
     BoxError, Context, EventData, MemorySaver, Message, Mode, Output, Resume, Role, State, StateGraph, ToolCall, Usage,
 };
+use superstep_agent::middleware::{Redact, Redaction, RetryModel, Sensitive};
 use superstep_agent::{
     ChatModel, ModelError, ModelErrorKind, ReactAgent, ReactState, Reply, ScriptedModel, Settings, ToolChoice,
     create_react_agent, tool,
@@ -199,6 +200,39 @@ async fn an_answer_that_never_fits_is_an_error() {
     let error = agent.invoke("well?").await.unwrap_err();
     assert_eq!(error.node(), Some("generate_structured_response"));
     assert!(error.to_string().contains("does not fit the asked form"), "{error}");
+}
+
+/// The last call went past all middleware, and was heard without the agent's name.
+#[tokio::test]
+async fn the_call_for_the_form_is_made_like_all_others() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+    struct Contact {
+        mail: String,
+    }
+    let busy = || ModelError::new(ModelErrorKind::Overloaded, "large", "try later");
+    let form = Reply::from(r#"{"mail": "ann@example.org"}"#);
+    let model = ScriptedModel::new([Reply::from("It is Ann."), Reply::from(busy()), form]);
+    let agent = create_react_agent(model.clone(), ())
+        .name("desk")
+        .middleware(Redact::new().find(Sensitive::Email, Redaction::Hash))
+        .middleware(RetryModel::new().first_pause(Duration::ZERO))
+        .response_format::<Contact>()
+        .compile()
+        .unwrap();
+    let mut events = agent.stream("Who?").modes([Mode::Messages, Mode::Values]).start();
+    let mut speakers = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = event.unwrap();
+        assert!(!event.to_json().unwrap().to_string().contains("ann@"), "{event:?}");
+        if let EventData::Message(said) = event.data {
+            speakers.extend(said.chunk.and_then(|piece| piece.name));
+        }
+    }
+    speakers.dedup();
+    assert_eq!(speakers, ["desk"]);
+    let contact = events.output().unwrap().state.structured::<Contact>().unwrap().unwrap();
+    assert!(contact.mail.starts_with("<email_hash:"), "{contact:?}");
+    assert_eq!(model.requests().len(), 3);
 }
 
 #[tokio::test]
