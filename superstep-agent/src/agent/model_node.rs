@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use superstep::{BoxError, Command, Context, Conversation, Goto, Message, StateNode};
 
+use super::history::repaired;
 use super::route::Routes;
 use super::{ModelSource, Prompt};
 use crate::middleware::{AskModel, Middleware, ModelAsk};
@@ -36,6 +37,14 @@ fn is_too_late(answer: &Message, cx: &Context) -> bool {
     cx.remaining_steps() < 2 && answer.tool_calls().next().is_some()
 }
 
+/// The answer, and the answers to calls that have none: nobody is to find the conversation without them.
+fn said(conversation: &[Message], answer: Message) -> Vec<Message> {
+    match repaired(conversation) {
+        Some(whole) => [Message::remove_all()].into_iter().chain(whole).chain([answer]).collect(),
+        None => vec![answer],
+    }
+}
+
 #[async_trait]
 impl<S: Conversation> StateNode<S> for ModelNode<S> {
     type Input = Arc<S>;
@@ -56,6 +65,6 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
             Some(hook) => vec![Goto::from(hook.clone())],
             None => self.routes.after_model(std::slice::from_ref(&answer)),
         };
-        Ok(Command::new().update(S::say(vec![answer])).goto_all(goto))
+        Ok(Command::new().update(S::say(said(state.conversation(), answer))).goto_all(goto))
     }
 }
