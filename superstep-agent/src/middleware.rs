@@ -192,21 +192,34 @@ pub struct ModelAsk<S: Conversation> {
     /// The context of the node.
     pub cx: Context,
     wraps: Vec<WrapModel>,
+    own_tools: Arc<[String]>,
 }
 
 type WrapModel = Arc<dyn Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync>;
 
 impl<S: Conversation> Clone for ModelAsk<S> {
     fn clone(&self) -> Self {
-        let Self { model, request, state, cx, wraps } = self;
-        let (model, request, state) = (model.clone(), request.clone(), state.clone());
-        Self { model, request, state, cx: cx.clone(), wraps: wraps.clone() }
+        let Self { model, request, state, cx, wraps, own_tools } = self;
+        let (model, request, state, cx) = (model.clone(), request.clone(), state.clone(), cx.clone());
+        Self { model, request, state, cx, wraps: wraps.clone(), own_tools: own_tools.clone() }
     }
 }
 
 impl<S: Conversation> ModelAsk<S> {
     pub(crate) fn new(model: Arc<dyn ChatModel>, request: ChatRequest, state: Arc<S>, cx: Context) -> Self {
-        Self { model, request, state, cx, wraps: Vec::new() }
+        Self { model, request, state, cx, wraps: Vec::new(), own_tools: Arc::new([]) }
+    }
+
+    /// For an agent with these tools of its own.
+    pub(crate) fn own_tools(mut self, names: Arc<[String]>) -> Self {
+        self.own_tools = names;
+        self
+    }
+
+    /// Whether a name is that of one of the agent's own tools.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn is_own(&self, tool: &str) -> bool {
+        self.own_tools.iter().any(|own| own == tool)
     }
 
     /// Wraps whatever model is asked in the end, also if somebody further inside asks another one than

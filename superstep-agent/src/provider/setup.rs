@@ -85,10 +85,8 @@ fn take_answer_by_tool(request: &mut ChatRequest, output: &OutputSchema) -> Stri
 /// What a user says at the end of a conversation in which the model has the last word, for providers that refuse that.
 #[cfg(any(feature = "anthropic", feature = "gemini"))]
 pub(crate) fn last_word(asked: &Asked) -> &'static str {
-    match asked.request.output.is_some() || asked.answer_tool.is_some() {
-        true => "Give that answer in the asked form.",
-        false => "Go on.",
-    }
+    let has_form = asked.request.output.is_some() || asked.answer_tool.is_some();
+    if has_form { "Give that answer in the asked form." } else { "Go on." }
 }
 
 /// Puts fields into an object; objects in objects are merged.

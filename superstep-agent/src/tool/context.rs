@@ -32,6 +32,7 @@ pub struct ToolContext {
 impl ToolContext {
     /// The surroundings of a call out of a node over `S`. What the tool asks is asked in a
     /// [scope](Context::scoped) of the call, from its first question on.
+    #[expect(clippy::needless_pass_by_value, reason = "the context is meant to be kept")]
     pub fn new<S: State>(cx: Context, call: ToolCall, state: Arc<S>) -> Self {
         let cx = cx.scoped(&call.id);
         Self { cx, call: Arc::new(call), state, state_type: type_name::<S>() }

@@ -60,12 +60,19 @@ struct CallSettings {
 impl Tools {
     pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name;
-        match self.places.get(&name) {
-            Some(place) => self.list[*place] = tool,
-            None => {
-                self.places.insert(name, self.list.len());
-                self.list.push(tool);
-            }
+        let Some(place) = self.places.get(&name).copied() else {
+            self.places.insert(name, self.list.len());
+            self.list.push(tool);
+            return;
+        };
+        let aside = match tool.giving_way() {
+            Some(aside) => Some(aside),
+            None => std::mem::replace(&mut self.list[place], tool).giving_way(),
+        };
+        match aside {
+            Some(aside) if !self.places.contains_key(&aside.spec().name) => self.add(aside),
+            Some(_) => tracing::warn!(tool = name, "a tool is left out, because all its names are taken"),
+            None => {}
         }
     }
 
@@ -79,6 +86,11 @@ impl Tools {
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.list.iter().map(|tool| tool.spec().name).collect()
+    }
+
+    /// The names that no tool of somebody else can have.
+    pub(crate) fn own_names(&self) -> Vec<String> {
+        self.list.iter().filter(|tool| tool.giving_way().is_none()).map(|tool| tool.spec().name).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -122,7 +134,7 @@ impl<S: Conversation> ToolNode<S> {
         Self { tools: Arc::default(), settings, at_once: None, around: Arc::new([]) }
     }
 
-    /// With one more tool; one of the same name is replaced.
+    /// With one more tool; one of the same name is replaced, unless one of them [gives way](Tool::giving_way).
     pub fn tool(mut self, tool: impl Tool) -> Self {
         Arc::make_mut(&mut self.tools).add(Arc::new(tool));
         self

@@ -114,7 +114,7 @@ impl Redact {
         }
     }
 
-    fn fields<'a>(&self, values: impl Iterator<Item = &'a mut Value>) -> Result<bool, Blocked> {
-        values.fold(Ok(false), |changed, value| Ok(changed? | self.json(value)?))
+    fn fields<'a>(&self, mut values: impl Iterator<Item = &'a mut Value>) -> Result<bool, Blocked> {
+        values.try_fold(false, |changed, value| Ok(changed | self.json(value)?))
     }
 }
