@@ -10,7 +10,7 @@ use super::answers::KnownAnswers;
 use super::calls::Calls;
 use super::error::{Kind, McpError};
 use super::listener::Listener;
-use super::server::McpServer;
+use super::server::{McpServer, Reach};
 use super::transport::{self, Opened, Service};
 
 pub(super) struct Connection {
@@ -88,6 +88,10 @@ impl Connection {
     /// What an error means; a broken connection is not used again.
     pub(super) async fn fault(&self, broken: &Arc<Live>, error: ServiceError) -> McpError {
         let error = McpError::of_service(&self.name, error);
+        let error = match &self.server.reach {
+            Reach::Http(address) => error.without_secrets(address),
+            _ => error,
+        };
         if error.is_connection() {
             let mut state = self.live.lock().await;
             if state.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, broken)) {

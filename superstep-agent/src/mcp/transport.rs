@@ -74,8 +74,12 @@ async fn introduce(name: &Arc<str>, server: &McpServer, listener: Listener) -> R
             opened(listener.serve(child).await, process)
         }
         Reach::Http(address) => {
-            let transport = http::transport(address, server.tries, server.pause).map_err(hopeless)?;
-            opened(listener.serve(transport).await, None)
+            let dialled = http::transport(address, server.tries, server.pause).map_err(hopeless);
+            let opened = match dialled {
+                Ok(transport) => opened(listener.serve(transport).await, None),
+                Err(failed) => Err(failed),
+            };
+            opened.map_err(|failed| NotOpened { error: http::without_secrets(failed.error, address), ..failed })
         }
         Reach::Pipe(connect) => {
             let pipe = connect().await.map_err(hopeful)?;

@@ -104,3 +104,18 @@ async fn headers_and_token_are_in_the_request_and_in_no_log() {
     let request = heard.await.unwrap();
     assert!(request.contains("authorization: bearer s3cret\r\n") && request.contains("x-team: blue\r\n"), "{request}");
 }
+
+/// Some servers take their key in the address, which errors show.
+#[tokio::test]
+async fn keys_in_addresses_are_not_in_errors_or_logs() {
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    let server = McpServer::http("http://ann:hunter2@127.0.0.1:1/mcp?api_key=SECRET").tries(2, Duration::ZERO);
+    let error = McpServers::new().add("s", server).tools().await.err().unwrap();
+    // The library below logs what it likes.
+    let log: String = log.text().lines().filter(|line| line.contains("server=")).collect();
+    assert!(log.contains("tried again"), "{log}");
+    let seen = format!("{error} {error:?} {log}");
+    assert!(!seen.contains("SECRET") && !seen.contains("hunter2"), "{seen}");
+    assert!(error.to_string().contains("127.0.0.1:1/mcp"), "{error}");
+}
