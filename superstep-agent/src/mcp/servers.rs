@@ -200,7 +200,8 @@ impl McpServers {
         self.get(server).ok()?.process().await
     }
 
-    /// Ends all connections, and waits until programs that were started have ended.
+    /// Ends all connections, and waits until programs that were started have ended, with all that they started
+    /// themselves (on Unix). Calls that are under way fail.
     pub async fn close(&self) {
         for connection in &self.connections {
             connection.close().await;

@@ -99,7 +99,20 @@ fn start(program: &Program) -> std::io::Result<(TokioChildProcess, Option<ChildS
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
     }
-    TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn()
+    TokioChildProcess::builder(in_a_group(command)).stderr(Stdio::piped()).spawn()
+}
+
+/// Many servers are started by another program: all that belongs to a server is ended with it.
+#[cfg(unix)]
+fn in_a_group(command: Command) -> process_wrap::tokio::CommandWrap {
+    let mut command = process_wrap::tokio::CommandWrap::from(command);
+    command.wrap(process_wrap::tokio::ProcessGroup::leader());
+    command
+}
+
+#[cfg(not(unix))]
+fn in_a_group(command: Command) -> Command {
+    command
 }
 
 fn cannot_start(program: &Program, error: &std::io::Error) -> NotOpened {
