@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_core::Stream;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use superstep::{Message, MessageAssembler, MessageChunk, current};
+use superstep::{Message, MessageAssembler, MessageChunk, MessageKind, current};
 
 pub use error::{ModelError, ModelErrorKind};
 pub(crate) use form::InForm;
@@ -161,4 +161,10 @@ async fn next(pieces: &mut ChunkStream) -> Option<Result<MessageChunk, ModelErro
 
 fn with_id(message: Message) -> Message {
     if message.id.is_some() { message } else { message.with_id(Message::new_id()) }
+}
+
+/// Whether the provider broke off a long turn of the model, which goes on when it is asked again.
+pub(crate) fn is_paused(message: &Message) -> bool {
+    let MessageKind::Rich(rich) = &message.kind else { return false };
+    rich.response.get("finish_reason").is_some_and(|reason| reason == "pause_turn")
 }

@@ -89,7 +89,7 @@ pub(crate) fn last_word(asked: &Asked) -> &'static str {
     if has_form { "Give that answer in the asked form." } else { "Go on." }
 }
 
-/// Puts fields into an object; objects in objects are merged.
+/// Puts fields into an object; objects in objects are merged, and tools are added to those that are there.
 pub(crate) fn merge(into: &mut Value, fields: JsonMap) {
     let Value::Object(object) = into else {
         *into = Value::Object(fields);
@@ -98,6 +98,7 @@ pub(crate) fn merge(into: &mut Value, fields: JsonMap) {
     for (name, value) in fields {
         match (object.get_mut(&name), value) {
             (Some(old @ Value::Object(_)), Value::Object(new)) => merge(old, new),
+            (Some(Value::Array(old)), Value::Array(new)) if name == "tools" => old.extend(new),
             (_, value) => drop(object.insert(name, value)),
         }
     }

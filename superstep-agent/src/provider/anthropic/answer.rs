@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use superstep::{Block, Delta, DeltaPart, JsonMap, Message, MessageChunk, MessageKind, Usage};
+use superstep::{Block, Delta, DeltaPart, JsonMap, Message, MessageChunk, Usage};
 
 use crate::model::ModelErrorKind;
 use crate::provider::http::{Decode, Fault};
@@ -235,10 +235,4 @@ fn counted(usage: &JsonMap) -> Usage {
     let mut counted = Usage::new(count("input_tokens") + read + written, count("output_tokens"));
     (counted.cache_read, counted.cache_write) = (read, written);
     counted
-}
-
-/// Whether the provider broke off a long turn, to be asked to go on with it.
-pub(super) fn is_paused(message: &Message) -> bool {
-    let MessageKind::Rich(rich) = &message.kind else { return false };
-    rich.response.get("finish_reason").is_some_and(|reason| reason == "pause_turn")
 }

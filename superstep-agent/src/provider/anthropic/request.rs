@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use superstep::{Block, JsonMap, Media, MediaSource, RichMessage, Role, ToolCall};
 
-use super::answer::is_paused;
-use crate::model::{ChatRequest, ToolChoice};
+use crate::model::{ChatRequest, ToolChoice, is_paused};
 use crate::provider::http::Fault;
 use crate::provider::schema;
 use crate::provider::setup::{Asked, last_word, merge};
