@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use superstep::{BoxError, Context, Conversation, IntoUpdate, Message, ToolCall, Update};
 
 use crate::model::{ChatModel, ChatModelExt, ChatRequest, ModelError};
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 pub use approval::{
     Action, ActionRequest, Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, ReviewConfig,
 };
@@ -101,6 +101,11 @@ pub trait Middleware<S: Conversation>: Send + Sync + 'static {
     /// Around each call of a tool: it may change the call and the result, call again, or not call at all.
     async fn around_tool(&self, ask: ToolAsk<S>, next: CallTool<'_, S>) -> Result<ToolOutput, ToolError> {
         next.call(ask).await
+    }
+
+    /// The words with which the model is told that a tool failed, before anybody hears them.
+    fn tell_error(&self, words: String) -> String {
+        words
     }
 }
 
@@ -186,18 +191,50 @@ pub struct ModelAsk<S: Conversation> {
     pub state: Arc<S>,
     /// The context of the node.
     pub cx: Context,
+    wraps: Vec<WrapModel>,
+    own_tools: Arc<[String]>,
 }
+
+type WrapModel = Arc<dyn Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync>;
 
 impl<S: Conversation> Clone for ModelAsk<S> {
     fn clone(&self) -> Self {
-        let Self { model, request, state, cx } = self;
-        Self { model: model.clone(), request: request.clone(), state: state.clone(), cx: cx.clone() }
+        let Self { model, request, state, cx, wraps, own_tools } = self;
+        let (model, request, state, cx) = (model.clone(), request.clone(), state.clone(), cx.clone());
+        Self { model, request, state, cx, wraps: wraps.clone(), own_tools: own_tools.clone() }
     }
 }
 
 impl<S: Conversation> ModelAsk<S> {
     pub(crate) fn new(model: Arc<dyn ChatModel>, request: ChatRequest, state: Arc<S>, cx: Context) -> Self {
-        Self { model, request, state, cx }
+        Self { model, request, state, cx, wraps: Vec::new(), own_tools: Arc::new([]) }
+    }
+
+    /// For an agent with these tools of its own.
+    pub(crate) fn own_tools(mut self, names: Arc<[String]>) -> Self {
+        self.own_tools = names;
+        self
+    }
+
+    /// Whether a name is that of one of the agent's own tools.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn is_own(&self, tool: &str) -> bool {
+        self.own_tools.iter().any(|own| own == tool)
+    }
+
+    /// Wraps whatever model is asked in the end, also if somebody further inside asks another one than
+    /// [`model`](ModelAsk::model). What was wrapped first is outermost.
+    pub fn wrap_model(&mut self, wrap: impl Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync + 'static) {
+        self.wraps.push(Arc::new(wrap));
+    }
+
+    /// Asks the model, with all that is around it.
+    async fn send(self, speaker: Option<&str>) -> Result<Message, ModelError> {
+        let model = self.wraps.iter().rev().fold(self.model, |model, wrap| wrap(model));
+        match speaker {
+            Some(name) => Speaker::new(model, name).ask(self.request).await,
+            None => model.ask(self.request).await,
+        }
     }
 }
 
@@ -210,20 +247,27 @@ pub struct ToolAsk<S: Conversation> {
     pub tool: Option<Arc<dyn Tool>>,
     /// The state.
     pub state: Arc<S>,
-    /// The context of the node.
+    /// The context of the node, in which questions around this call are apart from those of others.
     pub cx: Context,
+    node: Context,
 }
 
 impl<S: Conversation> Clone for ToolAsk<S> {
     fn clone(&self) -> Self {
-        let Self { call, tool, state, cx } = self;
-        Self { call: call.clone(), tool: tool.clone(), state: state.clone(), cx: cx.clone() }
+        let Self { call, tool, state, cx, node } = self;
+        Self { call: call.clone(), tool: tool.clone(), state: state.clone(), cx: cx.clone(), node: node.clone() }
     }
 }
 
 impl<S: Conversation> ToolAsk<S> {
-    pub(crate) fn new(call: ToolCall, tool: Option<Arc<dyn Tool>>, state: Arc<S>, cx: Context) -> Self {
-        Self { call, tool, state, cx }
+    pub(crate) fn new(call: ToolCall, tool: Option<Arc<dyn Tool>>, state: Arc<S>, node: Context) -> Self {
+        let cx = node.scoped("around").scoped(&call.id);
+        Self { call, tool, state, cx, node }
+    }
+
+    /// What the tool knows of the run, for one try.
+    pub(crate) fn tool_context(&self) -> ToolContext {
+        ToolContext::new(self.node.clone(), self.call.clone(), self.state.clone())
     }
 }
 
@@ -245,10 +289,9 @@ impl<'a, S: Conversation> AskModel<'a, S> {
     /// Asks the model.
     pub async fn ask(&self, ask: ModelAsk<S>) -> Result<Message, ModelError> {
         let speaker = self.speaker;
-        match (self.rest.split_first(), speaker) {
-            (Some((first, rest)), _) => first.around_model(ask, AskModel { rest, speaker }).await,
-            (None, Some(name)) => Speaker::new(ask.model, name).ask(ask.request).await,
-            (None, None) => ask.model.ask(ask.request).await,
+        match self.rest.split_first() {
+            Some((first, rest)) => first.around_model(ask, AskModel { rest, speaker }).await,
+            None => ask.send(speaker).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Chat models: what they are asked, how they answer, and how their words reach the streams of a graph.
 
 mod error;
+mod form;
 mod record;
 mod request;
 mod scripted;
@@ -12,9 +13,10 @@ use async_trait::async_trait;
 use futures_core::Stream;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use superstep::{Message, MessageAssembler, MessageChunk, current};
+use superstep::{Message, MessageAssembler, MessageChunk, MessageKind, current};
 
 pub use error::{ModelError, ModelErrorKind};
+pub(crate) use form::InForm;
 pub use record::{RecordingModel, ReplayModel};
 pub use request::{ChatRequest, OutputSchema, Settings, ToolChoice};
 pub use scripted::{Reply, ScriptedModel};
@@ -116,40 +118,17 @@ pub trait ChatModelExt: ChatModel {
         &self,
         request: impl Into<ChatRequest> + Send,
     ) -> Result<T, ModelError> {
-        value_of(self.name(), request.into(), |request| self.ask(request)).await
-    }
-}
-
-impl<M: ChatModel + ?Sized> ChatModelExt for M {}
-
-/// A model's answer as a value, however it is asked.
-pub(crate) async fn value_of<T, Answer>(
-    model: &str,
-    mut request: ChatRequest,
-    ask: impl Fn(ChatRequest) -> Answer,
-) -> Result<T, ModelError>
-where
-    T: DeserializeOwned + JsonSchema,
-    Answer: Future<Output = Result<Message, ModelError>>,
-{
-    request.output = Some(OutputSchema::of::<T>());
-    let mut mistakes = 0;
-    loop {
-        let answer = ask(request.clone()).await?;
-        match parse::<T>(&answer.text()) {
-            Ok(value) => return Ok(value),
-            Err(why) if mistakes == 2 => {
-                let words = format!("its answer does not fit the asked form: {why}");
-                return Err(ModelError::new(ModelErrorKind::InvalidOutput, model, words));
-            }
-            Err(why) => {
-                mistakes += 1;
-                let correction = format!("That does not fit the asked form: {why}. Answer again with JSON only.");
-                request.messages.extend([answer, Message::user(correction)]);
+        let mut form = InForm::of::<T>(request.into());
+        loop {
+            let answer = self.ask(form.request()).await?;
+            if let Some(value) = form.read(answer, self.name())? {
+                return Ok(value);
             }
         }
     }
 }
+
+impl<M: ChatModel + ?Sized> ChatModelExt for M {}
 
 /// Asks for pieces and passes each on as it comes.
 async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> Result<Message, ModelError> {
@@ -178,9 +157,8 @@ fn with_id(message: Message) -> Message {
     if message.id.is_some() { message } else { message.with_id(Message::new_id()) }
 }
 
-/// The value in an answer; models like to wrap it in a fence.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let text = text.trim();
-    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).and_then(|t| t.strip_suffix("```"));
-    serde_json::from_str(inner.unwrap_or(text)).map_err(|e| e.to_string())
+/// Whether the provider broke off a long turn of the model, which goes on when it is asked again.
+pub(crate) fn is_paused(message: &Message) -> bool {
+    let MessageKind::Rich(rich) = &message.kind else { return false };
+    rich.response.get("finish_reason").is_some_and(|reason| reason == "pause_turn")
 }

@@ -62,6 +62,12 @@ pub trait Tool: Send + Sync + 'static {
     fn hands_over(&self) -> bool {
         false
     }
+
+    /// The same under another name, for when its own is taken: tools that somebody else names, like those of MCP
+    /// servers, give way to the program's. Of others, the one that is added last has the name.
+    fn giving_way(&self) -> Option<Arc<dyn Tool>> {
+        None
+    }
 }
 
 #[async_trait]
@@ -77,6 +83,9 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
     fn hands_over(&self) -> bool {
         (**self).hands_over()
+    }
+    fn giving_way(&self) -> Option<Arc<dyn Tool>> {
+        (**self).giving_way()
     }
 }
 

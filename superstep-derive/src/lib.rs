@@ -128,6 +128,9 @@ pub fn derive_routes(input: TokenStream) -> TokenStream {
 /// attributes of both. Arguments with `#[inject]` are given by the run and stay invisible to the model: see
 /// `FromToolContext`. `#[tool(name = "get_weather")]` tells the model another name; with `#[tool(return_direct)]` the
 /// result is the agent's answer.
+///
+/// The tool is a value, as a constant is: a variable of the same name cannot be made where it can be seen. Arguments of
+/// tools may have the names of tools.
 #[proc_macro_attribute]
 pub fn tool(said: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(said.into(), parse_macro_input!(function as syn::ItemFn)).into()

@@ -1,8 +1,9 @@
 //! `#[tool]`: a function as a tool that models can call.
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Attribute, Expr, FnArg, Ident, ItemFn, Lit, LitStr, Meta, Pat, Type, Visibility, parse_quote};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt as _;
+use syn::{Attribute, Expr, FnArg, Ident, ItemFn, Lit, LitStr, Meta, Pat, PatIdent, Type, Visibility, parse_quote};
 
 use crate::errors::Errors;
 
@@ -15,11 +16,28 @@ struct Said {
 
 /// An argument, and who gives it.
 struct Argument {
-    ident: Ident,
+    /// As the function names it.
+    pattern: PatIdent,
+    /// As the signature names it.
+    outside: Ident,
     ty: Type,
     injected: bool,
     /// What is said about it: its documentation, and how it is read.
     attrs: Vec<Attribute>,
+}
+
+impl Argument {
+    /// Names it inside the function. Tools are values, which names of arguments cannot shadow, but they can shadow
+    /// functions, and those can shadow anything.
+    fn bind(&self) -> TokenStream {
+        let Self { pattern, outside, .. } = self;
+        let ident = &pattern.ident;
+        quote! {
+            #[allow(dead_code, non_snake_case, clippy::all, clippy::pedantic)]
+            fn #ident() {}
+            let #pattern = #outside;
+        }
+    }
 }
 
 /// The whole of `#[tool]`.
@@ -82,15 +100,20 @@ fn arguments(function: &mut ItemFn, errors: &mut Errors) -> Vec<Argument> {
             continue;
         };
         let mut attrs = std::mem::take(&mut typed.attrs);
-        let Pat::Ident(pattern) = &*typed.pat else {
+        let Pat::Ident(pattern) = (*typed.pat).clone() else {
             errors.at(&typed.pat, "an argument of a tool needs a name: it is what the model fills in");
             continue;
         };
         let before = attrs.len();
         attrs.retain(|attr| !attr.path().is_ident("inject"));
         let injected = attrs.len() < before;
-        arguments.push(Argument { ident: pattern.ident.clone(), ty: (*typed.ty).clone(), injected, attrs });
+        let outside = format_ident!("{}_", pattern.ident.unraw());
+        typed.pat = parse_quote!(#outside);
+        arguments.push(Argument { pattern, outside, ty: (*typed.ty).clone(), injected, attrs });
     }
+    let body = &function.block;
+    let bound = arguments.iter().map(Argument::bind);
+    *function.block = parse_quote!({ #(#bound)* #body });
     arguments
 }
 
@@ -106,7 +129,7 @@ fn code(said: &Said, description: &str, arguments: &[Argument], mut function: It
     let fields = arguments
         .iter()
         .filter(|a| !a.injected)
-        .map(|Argument { ident, ty, attrs, .. }| quote!(#(#attrs)* #ident: #ty,));
+        .map(|Argument { pattern: PatIdent { ident, .. }, ty, attrs, .. }| quote!(#(#attrs)* #ident: #ty,));
     let returns_directly = said.returns_directly;
     let private = quote!(::superstep_agent::__private);
     quote! {
@@ -155,15 +178,13 @@ fn code(said: &Said, description: &str, arguments: &[Argument], mut function: It
 /// Reads the arguments and calls the function.
 fn call(ident: &Ident, arguments: &[Argument], is_async: bool) -> TokenStream {
     let private = quote!(::superstep_agent::__private);
-    let given = arguments.iter().filter(|a| !a.injected).map(|a| &a.ident);
-    let injected = arguments.iter().filter(|a| a.injected).map(
-        |Argument { ident, ty, .. }| quote!(let #ident = <#ty as #private::FromToolContext>::from_tool_context(&__cx)?;),
-    );
-    let all = arguments.iter().map(|a| &a.ident);
+    let values = arguments.iter().map(|Argument { pattern: PatIdent { ident, .. }, ty, injected, .. }| {
+        let from_run = quote!(<#ty as #private::FromToolContext>::from_tool_context(&__cx)?);
+        if *injected { from_run } else { quote!(__given.#ident) }
+    });
     let wait = is_async.then(|| quote!(.await));
     quote! {
-        let __Arguments { #(#given),* } = #private::arguments(__args)?;
-        #(#injected)*
-        #private::IntoToolOutput::into_tool_output(#ident::run(#(#all),*) #wait)
+        let __given: __Arguments = #private::arguments(__args)?;
+        #private::IntoToolOutput::into_tool_output(#ident::run(#(#values),*) #wait)
     }
 }

@@ -3,6 +3,9 @@
 //! A context is made only for nodes that ask for one: the plain path of a step allocates
 //! nothing for it.
 
+mod answering;
+mod scope;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,11 +20,13 @@ use crate::cache::Cache;
 use crate::checkpoint::{Checkpointer, Durability, Epoch, SharedMap};
 use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
-use crate::id::{CheckpointId, IdSource, TaskId, interrupt_id};
-use crate::node::{AnyContext, Interrupt, Interrupted, NodeError, ParentCommand, Why};
+use crate::id::{CheckpointId, IdSource, TaskId};
+use crate::node::{AnyContext, Interrupted, NodeError, Why};
 use crate::state::{Message, MessageChunk};
 use crate::store::Store;
 use crate::stream::{MessageEvent, Sink};
+pub(crate) use answering::{Answering, scoped_namespace};
+pub(crate) use scope::Scope;
 
 /// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.
 ///
@@ -39,6 +44,7 @@ use crate::stream::{MessageEvent, Sink};
 #[derive(Clone)]
 pub struct Context {
     pub(crate) task: Arc<TaskContext>,
+    pub(crate) scope: Option<Arc<Scope>>,
 }
 
 /// What all tasks of a run share, its subgraphs included.
@@ -137,37 +143,6 @@ pub(crate) struct TaskContext {
     pub(crate) cancel: CancellationToken,
 }
 
-/// Where a task stands with its questions and its calls.
-#[derive(Default)]
-pub(crate) struct Answering {
-    /// The answers it has, in order.
-    pub(crate) resume: Vec<Value>,
-    pub(crate) asked: usize,
-    /// How many answers this attempt has used, if it used any.
-    pub(crate) used: Option<usize>,
-    /// The questions it waits for.
-    pub(crate) open: Option<Vec<Interrupt>>,
-    /// A command for the parent graph that came out of a graph called inside.
-    pub(crate) parent: Option<ParentCommand>,
-    /// An answer did not fit: the attempt counts as if it had not been given.
-    pub(crate) bad_answer: bool,
-    pub(crate) calls: usize,
-    pub(crate) subgraphs: usize,
-}
-
-impl Answering {
-    /// Keeps questions open beside those that others ask in the same task: graphs inside may run at once. Of a task's
-    /// own questions the first is kept, because they are answered one after another.
-    pub(crate) fn wait_for(&mut self, questions: impl IntoIterator<Item = Interrupt>) {
-        let open = self.open.get_or_insert_default();
-        for question in questions {
-            if open.iter().all(|known| known.id != question.id) {
-                open.push(question);
-            }
-        }
-    }
-}
-
 /// The answer that a caller gave without saying for whom; the first question takes it.
 #[derive(Default)]
 pub(crate) struct NullResume {
@@ -180,7 +155,7 @@ impl NullResume {
         Self { own: own.map(|v| Mutex::new(Some(v))), parent }
     }
 
-    fn take(&self) -> Option<Value> {
+    pub(crate) fn take(&self) -> Option<Value> {
         match (&self.own, &self.parent) {
             (Some(own), _) => lock(own).take(),
             (None, Some(parent)) => parent.take(),
@@ -216,19 +191,12 @@ impl TaskContext {
     /// Makes ready for another attempt: questions count from the first again.
     pub(crate) fn begin_attempt(&self, attempt: u32) {
         self.attempt.store(attempt, Ordering::Relaxed);
-        let mut answers = lock(&self.answers);
-        answers.asked = 0;
-        answers.used = None;
-        answers.open = None;
-        answers.bad_answer = false;
-        answers.parent = None;
-        answers.calls = 0;
+        lock(&self.answers).begin_attempt();
     }
 
     /// Whether it has neither asked nor answered, and no command came out of a graph inside.
     pub(crate) fn is_untroubled(&self) -> bool {
-        let answers = lock(&self.answers);
-        answers.open.is_none() && answers.parent.is_none() && answers.used.is_none() && !answers.bad_answer
+        lock(&self.answers).is_untroubled()
     }
 
     pub(crate) fn touch(&self) {
@@ -295,29 +263,16 @@ impl Context {
             serde_json::to_value(question).map_err(|e| Interrupted { why: Why::BadQuestion(e.to_string()) })?;
         self.task.touch();
         let mut answers = lock(&self.task.answers);
-        let ix = answers.asked;
-        answers.asked += 1;
-        if ix >= answers.resume.len() {
-            match self.task.null_resume.take() {
-                Some(value) => answers.resume.push(value),
-                None => {
-                    let id = interrupt_id(&self.task.namespace, answers.resume.len());
-                    answers.wait_for([Interrupt::new(id, question)]);
-                    return Err(Interrupted { why: Why::Asked });
-                }
-            }
-        }
-        let answer = T::deserialize(&answers.resume[ix]).map_err(|error| error.to_string());
-        match answer.and_then(|answer| check(&answer).map(|()| answer)) {
-            Ok(answer) => {
-                answers.used = Some(ix + 1);
-                Ok(answer)
-            }
-            Err(why) => {
-                answers.bad_answer = true;
-                Err(Interrupted { why: Why::BadAnswer(why) })
-            }
-        }
+        let given = match &self.scope {
+            Some(scope) => answers.ask_in(scope, question, &self.task),
+            None => answers.ask(question, &self.task),
+        };
+        let Some(given) = given else { return Err(Interrupted { why: Why::Asked }) };
+        let answer = T::deserialize(&given).map_err(|error| error.to_string());
+        answer.and_then(|answer| check(&answer).map(|()| answer)).map_err(|why| {
+            answers.take_back(self.scope.as_deref());
+            Interrupted { why: Why::BadAnswer(why) }
+        })
     }
 
     /// Sends an event to whoever streams the run in `custom` mode; waits while their buffer is full.

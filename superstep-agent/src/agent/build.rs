@@ -27,9 +27,11 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
         prompt: agent.prompt,
         settings: agent.settings,
         tools: tools.all_tools().specs(),
+        own_tools: tools.all_tools().own_names().into(),
         around: layers.clone(),
         next: way.after_model.first().map(|(name, _)| name.clone()),
         routes: way.routes.clone(),
+        round: way.round(agent.structured.is_some()),
     };
     let after_agent = model.next.clone().map_or_else(|| way.routes.destinations(), |hook| vec![hook]);
     let mut graph = StateGraph::new()
@@ -38,8 +40,8 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
     if let Some(structured) = agent.structured {
         let next = way.routes.exit.clone();
         let options = NodeOptions::new().destinations([next.clone()]);
-        let node =
-            StructuredNode { name: agent.name.clone(), model: agent.model, structured, around: layers.clone(), next };
+        let (name, around) = (agent.name.clone(), layers.clone());
+        let node = StructuredNode { name, model: agent.model, structured, around, next };
         graph = graph.add_node_with(STRUCTURED, node, options);
     }
     if way.routes.has_tools {
@@ -103,6 +105,13 @@ impl<S: Conversation> Way<S> {
             after_agent,
             routes: Arc::new(routes),
         }
+    }
+
+    /// The steps from a model's calls to the end: hooks, tools, hooks, the model again, hooks. Without hooks it is as in
+    /// LangGraph, where the calls are carried out in the last step, and nobody is left to read the results.
+    fn round(&self, has_structured: bool) -> usize {
+        let hooks = 2 * self.after_model.len() + self.before_model.len() + self.after_agent.len();
+        if hooks == 0 { 2 } else { 3 + hooks + usize::from(has_structured) }
     }
 
     fn entry(&self) -> String {

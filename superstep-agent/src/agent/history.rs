@@ -1,29 +1,50 @@
-//! Conversations that a provider accepts: every tool call has its answer.
+//! Conversations that a provider accepts: every tool call has its answer, and has it at once.
 
 use superstep::{Message, ToolCall};
 
-/// The same conversation, in which calls that were cut off are answered too.
+use crate::middleware::answer_instead;
+
+/// The same conversation, in which every result stands directly behind its call, and calls that were cut off are
+/// answered too.
 ///
-/// A run that was cancelled in the middle of its tools, and then went on with a new question, leaves such calls.
+/// A tool may say more than its result. A run that failed or was cancelled in the middle of its tools, and then went on
+/// with new input, leaves calls without results; whether they had an effect is not known then.
 pub(super) fn with_all_answers(messages: &[Message]) -> Vec<Message> {
+    let mut taken = vec![false; messages.len()];
     let mut complete = Vec::with_capacity(messages.len() + 1);
     for (place, message) in messages.iter().enumerate() {
+        if taken[place] {
+            continue;
+        }
         complete.push(message.clone());
-        let open = message.tool_calls().filter(|call| !is_answered(call, &messages[place + 1..]));
-        complete.extend(open.map(cancelled));
+        for call in message.tool_calls() {
+            match result_of(call, place, messages, &taken) {
+                Some(result) => {
+                    taken[result] = true;
+                    complete.push(messages[result].clone());
+                }
+                None => complete.push(unknown(call)),
+            }
+        }
     }
     complete
 }
 
-fn is_answered(call: &ToolCall, later: &[Message]) -> bool {
-    later.iter().any(|message| message.answers() == Some(&*call.id))
+/// The conversation with the answers that are missing; nothing if none is.
+pub(super) fn repaired(messages: &[Message]) -> Option<Vec<Message>> {
+    let complete = with_all_answers(messages);
+    (complete.len() > messages.len()).then_some(complete)
 }
 
-fn cancelled(call: &ToolCall) -> Message {
-    let words = "The call was cancelled before it had a result.";
-    Message::tool_result(&*call.id, words).with_name(&*call.name).with_rich(|message| {
-        if let Some(answer) = &mut message.answer {
-            answer.is_error = true;
-        }
-    })
+/// Where the result of a call is. Ids may come again, so it is looked for up to the next call of that id.
+fn result_of(call: &ToolCall, place: usize, messages: &[Message], taken: &[bool]) -> Option<usize> {
+    let later = messages.iter().enumerate().skip(place + 1);
+    let until = later.take_while(|(_, message)| message.tool_calls().all(|other| other.id != call.id));
+    let mut results = until.filter(|(at, message)| !taken[*at] && message.answers() == Some(&*call.id));
+    results.next().map(|(at, _)| at)
+}
+
+fn unknown(call: &ToolCall) -> Message {
+    let words = "There is no result: the call failed or was cancelled. It may have taken effect all the same.";
+    answer_instead(call, words, true, "agent")
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use superstep::{BoxError, Command, Context, Conversation, Goto, Message, Role, StateNode, add_messages};
 
 use super::route::Routes;
-use crate::middleware::{Middleware, Turn};
+use crate::middleware::{Jump, Middleware, Turn};
 
 /// When a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,8 @@ impl<S: Conversation> HookNode<S> {
 
     fn goto(&self, state: &S, turn: &Turn<S>) -> Result<Vec<Goto>, BoxError> {
         Ok(match (turn.jump, &self.next) {
+            // The way to the end leads through the hooks after the agent, and goes on there.
+            (Some(Jump::End), Some(next)) if self.when == When::AfterAgent => vec![Goto::from(next.clone())],
             (Some(to), _) => self.routes.jump(to, &merged(state, turn)?),
             (None, Some(next)) => vec![Goto::from(next.clone())],
             (None, None) => self.routes.after_model(&merged(state, turn)?),

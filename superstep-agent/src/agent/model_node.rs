@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use superstep::{BoxError, Command, Context, Conversation, Goto, Message, StateNode};
 
+use super::history::repaired;
 use super::route::Routes;
 use super::{ModelSource, Prompt};
 use crate::middleware::{AskModel, Middleware, ModelAsk};
@@ -17,10 +18,13 @@ pub(super) struct ModelNode<S: Conversation> {
     pub(super) prompt: Prompt<S>,
     pub(super) settings: Settings,
     pub(super) tools: Vec<ToolSpec>,
+    pub(super) own_tools: Arc<[String]>,
     pub(super) around: Arc<[Arc<dyn Middleware<S>>]>,
     /// The first hook after the model, if there is one.
     pub(super) next: Option<String>,
     pub(super) routes: Arc<Routes>,
+    /// How many steps, from the model's on, it takes to carry out calls and to answer.
+    pub(super) round: usize,
 }
 
 impl<S: Conversation> ModelNode<S> {
@@ -32,8 +36,16 @@ impl<S: Conversation> ModelNode<S> {
 }
 
 /// Whether the calls could not be carried out and answered in the steps that are left.
-fn is_too_late(answer: &Message, cx: &Context) -> bool {
-    cx.remaining_steps() < 2 && answer.tool_calls().next().is_some()
+fn is_too_late(answer: &Message, round: usize, cx: &Context) -> bool {
+    cx.remaining_steps() < round && answer.tool_calls().next().is_some()
+}
+
+/// The answer, and the answers to calls that have none: nobody is to find the conversation without them.
+fn said(conversation: &[Message], answer: Message) -> Vec<Message> {
+    match repaired(conversation) {
+        Some(whole) => [Message::remove_all()].into_iter().chain(whole).chain([answer]).collect(),
+        None => vec![answer],
+    }
 }
 
 #[async_trait]
@@ -44,8 +56,9 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
     async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
         let model = (self.model)(&state, &cx);
         let ask = ModelAsk::new(model, self.request(&state), state.clone(), cx.clone());
+        let ask = ask.own_tools(self.own_tools.clone());
         let mut answer = AskModel::new(&self.around, self.name.as_deref()).ask(ask).await?;
-        if is_too_late(&answer, &cx) {
+        if is_too_late(&answer, self.round, &cx) {
             let id = answer.id.take();
             answer = Message { id, ..Message::assistant("Sorry, need more steps to process this request.") };
         }
@@ -56,6 +69,6 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
             Some(hook) => vec![Goto::from(hook.clone())],
             None => self.routes.after_model(std::slice::from_ref(&answer)),
         };
-        Ok(Command::new().update(S::say(vec![answer])).goto_all(goto))
+        Ok(Command::new().update(S::say(said(state.conversation(), answer))).goto_all(goto))
     }
 }

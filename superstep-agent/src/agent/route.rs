@@ -3,6 +3,7 @@
 use superstep::{END, Goto, Message, Role, Send};
 
 use crate::middleware::Jump;
+use crate::model::is_paused;
 use crate::tool::{open_calls, or_only_leaving};
 
 pub(super) const AGENT: &str = "agent";
@@ -34,9 +35,9 @@ impl Routes {
         if !calls.is_empty() {
             return calls;
         }
-        // Somebody else answered all calls: the model has to read that.
-        let is_answered = messages.last().is_some_and(|message| message.role() == Some(Role::Tool));
-        vec![Goto::from(if is_answered { self.round.clone() } else { self.answer.clone() })]
+        // Somebody else answered all calls: the model has to read that. Or it has more to say.
+        let goes_on = messages.last().is_some_and(|message| message.role() == Some(Role::Tool) || is_paused(message));
+        vec![Goto::from(if goes_on { self.round.clone() } else { self.answer.clone() })]
     }
 
     /// After the tools: a result that is the answer ends the rounds, also if another task has it.

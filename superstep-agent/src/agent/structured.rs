@@ -2,25 +2,24 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use superstep::{BoxError, Command, Context, Conversation, Field, Goto, Message, StateNode, Update};
+use superstep::{BoxError, Command, Context, Conversation, Field, Goto, StateNode, Update};
 
 use super::ModelSource;
 use super::history::with_all_answers;
 use crate::middleware::{AskModel, Middleware, ModelAsk, Tally};
-use crate::model::{ChatRequest, ModelError, value_of};
+use crate::model::{ChatRequest, InForm, ModelError};
 
-type Asked<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
-/// Asks the model, through all that is around it.
-type Ask<'a> = &'a (dyn Fn(ChatRequest) -> Asked<'a, Message, ModelError> + Send + Sync);
-type AskAs<S> = dyn for<'a> Fn(&'a str, ChatRequest, Ask<'a>) -> Asked<'a, Update<S>, BoxError> + Send + Sync;
+/// The value where it belongs, and what it took.
+type Asked<'a, S> = Pin<Box<dyn Future<Output = Result<(Update<S>, Tally), BoxError>> + Send + 'a>>;
+type Ask<S> = dyn for<'a> Fn(ModelAsk<S>, AskModel<'a, S>) -> Asked<'a, S> + Send + Sync;
 
-/// In which form the answer is asked for, and where it goes.
-pub(super) struct Structured<S: Conversation>(Arc<AskAs<S>>);
+/// How the answer is asked for and where it goes.
+pub(super) struct Structured<S: Conversation>(Arc<Ask<S>>);
 
 impl<S: Conversation> Structured<S> {
     pub(super) fn into_field<T, F>(field: Field<S, Option<F>>, convert: fn(T) -> Result<F, BoxError>) -> Self
@@ -28,12 +27,28 @@ impl<S: Conversation> Structured<S> {
         T: DeserializeOwned + JsonSchema + Send + 'static,
         F: Send + 'static,
     {
-        Self(Arc::new(move |model, request, ask| {
+        Self(Arc::new(move |ask, next| {
             Box::pin(async move {
-                let value = value_of::<T, _>(model, request, ask).await?;
-                Ok(Update::new().set(field, Some(convert(value)?)))
+                let (value, took) = in_form::<S, T>(ask, next).await?;
+                Ok((Update::new().set(field, Some(convert(value)?)), took))
             })
         }))
+    }
+}
+
+async fn in_form<S: Conversation, T>(mut ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<(T, Tally), ModelError>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let (mut form, mut took) = (InForm::of::<T>(ask.request), Tally::default());
+    loop {
+        ask.request = form.request();
+        let name = ask.model.name().to_owned();
+        let answer = next.ask(ask.clone()).await?;
+        took.add(&Tally::of_answer(&answer));
+        if let Some(value) = form.read(answer, &name)? {
+            return Ok((value, took));
+        }
     }
 }
 
@@ -52,18 +67,10 @@ impl<S: Conversation> StateNode<S> for StructuredNode<S> {
 
     async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
         let model = (self.model)(&state, &cx);
-        let took = Mutex::new(Tally::default());
-        let ask = |request: ChatRequest| -> Asked<'_, Message, ModelError> {
-            let ask = ModelAsk::new(model.clone(), request, state.clone(), cx.clone());
-            Box::pin(async {
-                let answer = AskModel::new(&self.around, self.name.as_deref()).ask(ask).await?;
-                took.lock().unwrap_or_else(PoisonError::into_inner).add(&Tally::of_answer(&answer));
-                Ok(answer)
-            })
-        };
         let request = ChatRequest::new(with_all_answers(state.conversation()));
-        let update = (self.structured.0)(model.name(), request, &ask).await?;
-        let took = took.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ask = ModelAsk::new(model, request, state.clone(), cx);
+        let next = AskModel::new(&self.around, self.name.as_deref());
+        let (update, took) = (self.structured.0)(ask, next).await?;
         Ok(Command::new().update(update).update(self.noted(&state, &took)).goto(Goto::from(self.next.clone())))
     }
 }

@@ -1,7 +1,8 @@
 //! Finds the answer that a human gave to the same question before.
 //!
-//! A run gives a task its answers in the order in which they came. Calls that run side by side may ask in another order
-//! when they run again, so answers carry the key of their question, and those for others are kept for them.
+//! Each question is asked in a scope of its own, named by its key, so answers find it whatever else is asked. A server
+//! that does not say for which call it asks may tell one call of what another wants to know: such questions count for
+//! the whole task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,48 +11,49 @@ use superstep::{Context, Interrupted};
 
 use super::elicitation::{Elicitation, ElicitationAnswer};
 
-type Answers = Mutex<Vec<ElicitationAnswer>>;
+type Scopes = Mutex<HashMap<String, Context>>;
 
 #[derive(Default)]
 pub(super) struct KnownAnswers {
-    tasks: Mutex<HashMap<String, Weak<Answers>>>,
+    tasks: Mutex<HashMap<String, Weak<Scopes>>>,
 }
 
-/// The answers that a task has had and not used.
-pub(super) struct TaskAnswers {
-    cx: Context,
-    kept: Arc<Answers>,
+/// The questions of a call.
+pub(super) struct Questions {
+    task: Context,
+    of_call: Scopes,
+    of_task: Arc<Scopes>,
 }
 
 impl KnownAnswers {
-    /// Those of a task; its calls share them as long as one of them runs.
-    pub(super) fn of(&self, cx: &Context) -> TaskAnswers {
+    /// Those of a call; the calls of a task share what could be anybody's as long as one of them runs.
+    pub(super) fn of(&self, cx: &Context) -> Questions {
         let task = format!("{}-{}", cx.idempotency_key(), cx.attempt());
         let mut tasks = lock(&self.tasks);
-        let kept = tasks.get(&task).and_then(Weak::upgrade).unwrap_or_default();
-        tasks.retain(|_, kept| kept.strong_count() > 0);
-        tasks.insert(task, Arc::downgrade(&kept));
-        TaskAnswers { cx: cx.clone(), kept }
+        let of_task = tasks.get(&task).and_then(Weak::upgrade).unwrap_or_default();
+        tasks.retain(|_, scopes| scopes.strong_count() > 0);
+        tasks.insert(task, Arc::downgrade(&of_task));
+        Questions { task: cx.unscoped(), of_call: Scopes::default(), of_task }
     }
 }
 
-impl TaskAnswers {
-    /// The answer to a question.
+impl Questions {
+    /// The answer to a question, which is surely one of this call or not.
     ///
     /// # Errors
     /// If there is none yet: the task pauses.
-    pub(super) fn ask(&self, question: &Elicitation) -> Result<ElicitationAnswer, Interrupted> {
-        let mut kept = lock(&self.kept);
-        if let Some(at) = kept.iter().position(|answer| answer.key.as_ref() == Some(&question.key)) {
-            return Ok(kept.remove(at));
-        }
-        loop {
-            let answer: ElicitationAnswer = self.cx.interrupt(question)?;
-            if answer.key.as_ref().is_none_or(|key| *key == question.key) {
-                return Ok(answer);
-            }
-            kept.push(answer);
-        }
+    pub(super) fn ask(&self, question: &Elicitation, is_named: bool) -> Result<ElicitationAnswer, Interrupted> {
+        let scopes = if is_named { &self.of_call } else { &*self.of_task };
+        let scope = lock(scopes).entry(question.key.clone()).or_insert_with(|| self.scope(question)).clone();
+        let fits = |answer: &ElicitationAnswer| match &answer.key {
+            Some(key) if *key != question.key => Err("it answers another question".to_owned()),
+            _ => Ok(()),
+        };
+        scope.interrupt_checked(question, fits)
+    }
+
+    fn scope(&self, question: &Elicitation) -> Context {
+        self.task.scoped("elicitation").scoped(&question.key)
     }
 }
 

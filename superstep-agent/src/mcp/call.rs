@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolRequestParams, CallToolResult, ProgressNotificationParam, ServerResult};
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Call, Heard, Next};
+use super::calls::{Call, Heard, Next, Whose};
 use super::connection::Connection;
 use super::error::{Kind, McpError};
 use crate::tool::{ToolContext, ToolError};
@@ -48,7 +48,7 @@ pub(super) async fn run(
 ) -> Result<CallToolResult, ToolError> {
     let tool = params.name.clone();
     let live = connection.live().await.map_err(McpError::into_tool_error)?;
-    let answers = connection.shared.answers.of(cx.context());
+    let questions = connection.shared.answers.of(cx.context());
     let task = cx.context().idempotency_key().into();
     let mut call = match Call::start(live.clone(), params, task).await {
         Ok(call) => call,
@@ -69,7 +69,7 @@ pub(super) async fn run(
             }
             Ok(Next::Heard(Heard::Question(asked, whose, reply))) => {
                 let question = asked.at(&connection.name, whose, cx.call(), &tool);
-                let answer = answers.ask(&question).map_err(ToolError::failed)?;
+                let answer = questions.ask(&question, whose == Whose::Named).map_err(ToolError::failed)?;
                 // The server may have lost interest.
                 let _ = reply.send(answer);
             }

@@ -1,6 +1,6 @@
 //! The connection to one server: made when it is needed, and again after it broke.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use rmcp::model::ServerCapabilities;
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -10,7 +10,7 @@ use super::answers::KnownAnswers;
 use super::calls::Calls;
 use super::error::{Kind, McpError};
 use super::listener::Listener;
-use super::server::McpServer;
+use super::server::{McpServer, Reach};
 use super::transport::{self, Opened, Service};
 
 pub(super) struct Connection {
@@ -35,14 +35,20 @@ struct State {
 
 /// A connection that stands, or did when it was last looked at.
 pub(super) struct Live {
-    service: Service,
+    peer: Peer<RoleClient>,
+    /// Taken when the connection is closed, whoever still uses it.
+    service: std::sync::Mutex<Option<Service>>,
     process: Option<u32>,
     pub(super) calls: Arc<Calls>,
 }
 
 impl Live {
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
-        self.service.peer()
+        &self.peer
+    }
+
+    fn take_service(&self) -> Option<Service> {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn has(&self, capability: impl Fn(&ServerCapabilities) -> bool) -> bool {
@@ -88,6 +94,10 @@ impl Connection {
     /// What an error means; a broken connection is not used again.
     pub(super) async fn fault(&self, broken: &Arc<Live>, error: ServiceError) -> McpError {
         let error = McpError::of_service(&self.name, error);
+        let error = match &self.server.reach {
+            Reach::Http(address) => error.without_secrets(address),
+            _ => error,
+        };
         if error.is_connection() {
             let mut state = self.live.lock().await;
             if state.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, broken)) {
@@ -97,17 +107,12 @@ impl Connection {
         error
     }
 
-    /// Ends the connection, and the program if one was started.
+    /// Ends the connection, and the program if one was started. Calls that are under way fail.
     pub(super) async fn close(&self) {
-        let Some(live) = self.live.lock().await.live.take() else { return };
-        match Arc::into_inner(live) {
-            Some(live) => {
-                if let Err(error) = live.service.cancel().await {
-                    tracing::warn!(server = &*self.name, %error, "the MCP server was not closed in order");
-                }
-            }
-            // The calls that still use it end it.
-            None => tracing::debug!(server = &*self.name, "the MCP server is closed when its last call ends"),
+        let live = self.live.lock().await.live.take();
+        let Some(service) = live.and_then(|live| live.take_service()) else { return };
+        if let Err(error) = service.cancel().await {
+            tracing::warn!(server = &*self.name, %error, "the MCP server was not closed in order");
         }
     }
 
@@ -125,7 +130,10 @@ impl Connection {
         loop {
             let calls = Arc::<Calls>::default();
             let failed = match transport::open(&self.name, &self.server, self.listener(&calls)).await {
-                Ok(Opened { service, process }) => return Ok(Live { service, process, calls }),
+                Ok(Opened { service, process }) => {
+                    let (peer, service) = (service.peer().clone(), std::sync::Mutex::new(Some(service)));
+                    return Ok(Live { peer, service, process, calls });
+                }
                 Err(failed) => failed,
             };
             if failed.is_hopeless || tries >= self.server.tries {

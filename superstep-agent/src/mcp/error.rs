@@ -8,6 +8,8 @@ use rmcp::ServiceError;
 use rmcp::model::ErrorCode;
 use superstep::BoxError;
 
+use super::http;
+use super::server::Address;
 use crate::tool::ToolError;
 
 /// Why an MCP server did not do what it was asked.
@@ -60,6 +62,14 @@ impl McpError {
             other => Kind::Lost(Box::new(other)),
         };
         Self::new(server, kind)
+    }
+
+    /// The same without what is secret in the address.
+    pub(super) fn without_secrets(mut self, address: &Address) -> Self {
+        if let Kind::Lost(error) = *self.kind {
+            *self.kind = Kind::Lost(http::without_secrets(error, address));
+        }
+        self
     }
 
     /// The name of the server.

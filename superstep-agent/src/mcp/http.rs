@@ -49,6 +49,23 @@ pub(super) fn shown(url: &str) -> String {
     url.to_string()
 }
 
+/// An error of an address without what is secret in the address. What is not secret stays as it is.
+pub(super) fn without_secrets(error: BoxError, address: &Address) -> BoxError {
+    let Ok(url) = Url::parse(&address.url) else { return error };
+    let secrets = [url.query(), url.password(), Some(url.username()), url.fragment()];
+    let secrets: Vec<&str> = secrets.into_iter().flatten().filter(|secret| !secret.is_empty()).collect();
+    if secrets.is_empty() {
+        return error;
+    }
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let words = causes.fold(error.to_string(), |words, cause| {
+        let cause = cause.to_string();
+        if words.contains(&cause) { words } else { format!("{words}: {cause}") }
+    });
+    let words = words.replace(url.as_str(), &shown(url.as_str()));
+    secrets.iter().fold(words, |words, secret| words.replace(secret, "[secret]")).into()
+}
+
 fn headers(address: &Address) -> Result<HashMap<HeaderName, HeaderValue>, BoxError> {
     let read = |(name, value): &(String, String)| {
         let wrong = || BoxError::from(format!("header `{name}` cannot be sent"));

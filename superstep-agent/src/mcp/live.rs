@@ -14,7 +14,7 @@ use crate::tool::{Tool, ToolError, ToolOutput};
 
 /// The tools of MCP servers as middleware: the model is told of those that the servers have at the time.
 ///
-/// See [`McpServers::live_tools`]. An agent has a node for tools only if there is a tool when it is built.
+/// See [`McpServers::live_tools`]. A tool whose name one of the agent's own tools has is called `server_tool`. An agent has a node for tools only if there is a tool when it is built.
 ///
 /// ```
 /// use superstep_agent::mcp::{serve_tool, McpServer, McpServers, McpTools};
@@ -50,8 +50,16 @@ struct Now {
 
 impl Now {
     fn new(version: u64, tools: Vec<Arc<dyn Tool>>, mut ours: HashSet<String>) -> Self {
-        ours.extend(tools.iter().map(|tool| tool.spec().name));
+        let both = |tool: &Arc<dyn Tool>| [Some(tool.spec().name), tool.giving_way().map(|aside| aside.spec().name)];
+        ours.extend(tools.iter().flat_map(both).flatten());
         Self { version, tools, ours }
+    }
+
+    /// The tool of a name; tools give way to those of the agent itself.
+    fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let is_it = |tool: &Arc<dyn Tool>| tool.spec().name == name;
+        let aside = || self.tools.iter().filter_map(|tool| tool.giving_way()).find(is_it);
+        self.tools.iter().find(|tool| is_it(tool)).cloned().or_else(aside)
     }
 }
 
@@ -101,17 +109,26 @@ impl<S: Conversation> Middleware<S> for McpTools {
         self.refresh().await;
         {
             let now = self.now();
-            ask.request.tools.retain(|tool| !now.ours.contains(&tool.name));
-            ask.request.tools.extend(now.tools.iter().map(|tool| tool.spec()));
+            let mut told = std::mem::take(&mut ask.request.tools);
+            told.retain(|tool| ask.is_own(&tool.name) || !now.ours.contains(&tool.name));
+            for tool in &now.tools {
+                let aside = ask.is_own(&tool.spec().name).then(|| tool.giving_way()).flatten();
+                let spec = aside.as_ref().unwrap_or(tool).spec();
+                if told.iter().all(|known| known.name != spec.name) {
+                    told.push(spec);
+                }
+            }
+            ask.request.tools = told;
         }
         next.ask(ask).await
     }
 
     async fn around_tool(&self, mut ask: ToolAsk<S>, next: CallTool<'_, S>) -> Result<ToolOutput, ToolError> {
         {
+            let is_own = ask.tool.as_ref().is_some_and(|tool| tool.giving_way().is_none());
             let now = self.now();
-            if ask.tool.is_none() || now.ours.contains(&ask.call.name) {
-                ask.tool = now.tools.iter().find(|tool| tool.spec().name == ask.call.name).cloned();
+            if ask.tool.is_none() || (!is_own && now.ours.contains(&ask.call.name)) {
+                ask.tool = now.get(&ask.call.name);
             }
         }
         next.call(ask).await

@@ -1,6 +1,5 @@
 //! Several servers under their names.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use super::connection::{Connection, Live, Shared};
 use super::content;
 use super::error::{Kind, McpError};
 use super::live::McpTools;
+use super::names::{Offered, ToolNames};
 use super::server::McpServer;
 use super::tool::McpTool;
 use crate::tool::Tool;
@@ -44,25 +44,6 @@ pub struct McpServers {
     connections: Vec<Arc<Connection>>,
     shared: Arc<Shared>,
     names: ToolNames,
-}
-
-/// How the tools of several servers are called.
-///
-/// ```
-/// use superstep_agent::mcp::{McpServers, ToolNames};
-/// let servers = McpServers::new().names(ToolNames::Prefixed);
-/// # let _ = servers;
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ToolNames {
-    /// As they are; those that several servers have, `server_tool`.
-    #[default]
-    PrefixedIfNeeded,
-    /// All of them `server_tool`.
-    Prefixed,
-    /// As they are; it is an error if several servers have one.
-    AsTheyAre,
 }
 
 /// Something that a server can be asked to read.
@@ -144,13 +125,13 @@ impl McpServers {
         for (connection, tools) in self.of_all(tools_of).await? {
             found.extend(tools.into_iter().map(|tool| (connection.clone(), tool)));
         }
-        let mut times: HashMap<String, usize> = HashMap::new();
-        found.iter().for_each(|(_, tool)| *times.entry(tool.name.to_string()).or_default() += 1);
-        let named = found.into_iter().map(|(connection, tool)| {
-            let name = self.name_of(&connection, &tool, times[&*tool.name] > 1)?;
-            Ok(Arc::new(McpTool::new(connection, tool, name)) as Arc<dyn Tool>)
-        });
-        named.collect()
+        let offered: Vec<Offered<'_>> = found.iter().map(|(at, tool)| (&*at.name, &*tool.name)).collect();
+        let names = self.names.of(&offered).map_err(|place| {
+            let (at, tool) = &found[place];
+            McpError::new(&at.name, Kind::SameName(tool.name.to_string()))
+        })?;
+        let named = found.into_iter().zip(names);
+        Ok(named.map(|((at, tool), name)| Arc::new(McpTool::new(at, tool, name)) as Arc<dyn Tool>).collect())
     }
 
     /// The tools of all servers for an agent whose list of tools changes with theirs.
@@ -219,7 +200,8 @@ impl McpServers {
         self.get(server).ok()?.process().await
     }
 
-    /// Ends all connections, and waits until programs that were started have ended.
+    /// Ends all connections, and waits until programs that were started have ended, with all that they started
+    /// themselves (on Unix). Calls that are under way fail.
     pub async fn close(&self) {
         for connection in &self.connections {
             connection.close().await;
@@ -232,15 +214,6 @@ impl McpServers {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             McpError::new(&server.into(), Kind::Unknown(known))
         })
-    }
-
-    fn name_of(&self, at: &Connection, tool: &model::Tool, is_taken: bool) -> Result<String, McpError> {
-        match self.names {
-            ToolNames::AsTheyAre if is_taken => Err(McpError::new(&at.name, Kind::SameName(tool.name.to_string()))),
-            ToolNames::Prefixed => Ok(format!("{}_{}", at.name, tool.name)),
-            ToolNames::PrefixedIfNeeded if is_taken => Ok(format!("{}_{}", at.name, tool.name)),
-            _ => Ok(tool.name.to_string()),
-        }
     }
 
     /// Asks all servers at once, and gives their answers in the order of the servers.

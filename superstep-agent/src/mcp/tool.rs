@@ -7,9 +7,10 @@ use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
 
 use super::connection::Connection;
-use super::{call, content};
+use super::{call, content, names};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 
+#[derive(Clone)]
 pub(super) struct McpTool {
     connection: Arc<Connection>,
     /// Its name at the server; the agent may know it by another.
@@ -30,6 +31,12 @@ impl McpTool {
 impl Tool for McpTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
+    }
+
+    fn giving_way(&self) -> Option<Arc<dyn Tool>> {
+        let mut aside = self.clone();
+        aside.spec.name = names::prefixed(&self.connection.name, &self.remote);
+        Some(Arc::new(aside))
     }
 
     async fn call(&self, args: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -74,8 +74,12 @@ async fn introduce(name: &Arc<str>, server: &McpServer, listener: Listener) -> R
             opened(listener.serve(child).await, process)
         }
         Reach::Http(address) => {
-            let transport = http::transport(address, server.tries, server.pause).map_err(hopeless)?;
-            opened(listener.serve(transport).await, None)
+            let dialled = http::transport(address, server.tries, server.pause).map_err(hopeless);
+            let opened = match dialled {
+                Ok(transport) => opened(listener.serve(transport).await, None),
+                Err(failed) => Err(failed),
+            };
+            opened.map_err(|failed| NotOpened { error: http::without_secrets(failed.error, address), ..failed })
         }
         Reach::Pipe(connect) => {
             let pipe = connect().await.map_err(hopeful)?;
@@ -95,7 +99,20 @@ fn start(program: &Program) -> std::io::Result<(TokioChildProcess, Option<ChildS
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
     }
-    TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn()
+    TokioChildProcess::builder(in_a_group(command)).stderr(Stdio::piped()).spawn()
+}
+
+/// Many servers are started by another program: all that belongs to a server is ended with it.
+#[cfg(unix)]
+fn in_a_group(command: Command) -> process_wrap::tokio::CommandWrap {
+    let mut command = process_wrap::tokio::CommandWrap::from(command);
+    command.wrap(process_wrap::tokio::ProcessGroup::leader());
+    command
+}
+
+#[cfg(not(unix))]
+fn in_a_group(command: Command) -> Command {
+    command
 }
 
 fn cannot_start(program: &Program, error: &std::io::Error) -> NotOpened {

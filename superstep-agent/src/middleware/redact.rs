@@ -2,6 +2,7 @@
 
 mod find;
 mod model;
+mod walk;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,19 +11,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use superstep::{Block, BoxError, Context, Conversation, Interrupted, Message, Role};
+use superstep::{BoxError, Context, Conversation, Interrupted, Message, Role};
 
 use super::{AskModel, CallTool, Hooks, Middleware, ModelAsk, ToolAsk, Turn};
 use crate::model::ModelError;
 use crate::tool::{ToolError, ToolOutput};
 use find::Finder;
-use model::RedactingModel;
+use model::{RedactingModel, Said};
 
 /// Takes e-mail addresses, card numbers and the like out of what humans, models and tools say.
 ///
-/// Answers of models and results of tools are changed before they are saved or streamed; a model whose answers are
-/// looked at is heard at once, not word by word. A human's words are changed before the model reads them; the input as it
-/// came has been saved by then if the thread has a checkpointer. Arguments of tool calls stay as they are.
+/// Answers of models and results of tools are changed before they are saved or streamed, with all that belongs to them:
+/// thoughts, answers in an asked form, artifacts, messages that a tool's command says, words about errors. A model whose
+/// answers are looked at is heard at once, not word by word. A human's words are changed before the model reads them; the
+/// input as it came has been saved by then if the thread has a checkpointer. Arguments of tool calls stay as they are, and
+/// so do pictures, sound and documents.
 ///
 /// ```
 /// use superstep_agent::middleware::{Redact, Redaction, Sensitive};
@@ -201,24 +204,6 @@ impl Redact {
         merged.into_iter().map(|(range, ix)| (range, &self.rules[ix])).collect()
     }
 
-    /// A message with other words, if it holds something; nothing if it may stay as it is.
-    fn message(&self, message: &Message) -> Result<Option<Message>, Blocked> {
-        let mut blocks = message.blocks().into_owned();
-        Ok(self.blocks(&mut blocks)?.then(|| message.clone().with_rich(|rich| rich.blocks = blocks)))
-    }
-
-    /// Whether anything had to be changed.
-    fn blocks(&self, blocks: &mut [Block]) -> Result<bool, Blocked> {
-        let mut changed = false;
-        for block in blocks {
-            let Block::Text { text, .. } = block else { continue };
-            let clean = self.text(text)?;
-            changed |= clean != *text;
-            *text = clean;
-        }
-        Ok(changed)
-    }
-
     /// The same rules without blocking.
     fn softened(&self) -> Self {
         let soften = |rule: &Rule| match rule.redaction {
@@ -272,10 +257,18 @@ impl<S: Conversation> Middleware<S> for Redact {
     }
 
     async fn around_model(&self, mut ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<Message, ModelError> {
-        if self.places.contains(&Place::Output) {
-            ask.model = Arc::new(RedactingModel { model: ask.model, redact: self.clone() });
+        if self.places.contains(&Place::Input) {
+            self.softened().clean_input(&mut ask.request.messages);
         }
-        next.ask(ask).await
+        if !self.places.contains(&Place::Output) {
+            return next.ask(ask).await;
+        }
+        let (said, in_form, name) = (Said::default(), ask.request.output.is_some(), ask.model.name().to_owned());
+        let (redact, heard) = (self.clone(), said.clone());
+        ask.wrap_model(move |model| Arc::new(RedactingModel::new(model, redact.clone(), heard.clone())));
+        let answer = next.ask(ask).await?;
+        // Somebody in between may have said it instead.
+        if said.is(&answer) { Ok(answer) } else { self.answer(answer, in_form, &name) }
     }
 
     async fn around_tool(&self, ask: ToolAsk<S>, next: CallTool<'_, S>) -> Result<ToolOutput, ToolError> {
@@ -284,13 +277,17 @@ impl<S: Conversation> Middleware<S> for Redact {
             return result;
         }
         match result {
-            Ok(mut output) => match self.blocks(output.blocks_mut()) {
-                Ok(_) => Ok(output),
-                Err(blocked) => Err(ToolError::failed(blocked)),
-            },
+            Ok(output) => self.output::<S>(output).map_err(ToolError::failed),
             Err(error) if means_something_to_the_graph(&error) => Err(error),
             Err(error) => Err(self.error(error)),
         }
+    }
+
+    fn tell_error(&self, words: String) -> String {
+        if !self.places.contains(&Place::ToolResults) {
+            return words;
+        }
+        self.softened().text(&words).unwrap_or(words)
     }
 }
 

@@ -22,6 +22,7 @@ pub struct ModelError {
     words: String,
     status: Option<u16>,
     retry_after: Option<Duration>,
+    for_good: bool,
     #[source]
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
@@ -64,7 +65,8 @@ pub enum ModelErrorKind {
 impl ModelError {
     /// An error of a model, in words.
     pub fn new(kind: ModelErrorKind, model: impl Into<String>, words: impl Into<String>) -> Self {
-        Self { kind, model: model.into(), words: words.into(), status: None, retry_after: None, source: None }
+        let (model, words) = (model.into(), words.into());
+        Self { kind, model, words, status: None, retry_after: None, for_good: false, source: None }
     }
 
     /// The same error with the HTTP status that it came with.
@@ -76,6 +78,18 @@ impl ModelError {
     /// The same error with how long the provider wants to be left alone.
     pub fn retry_after(mut self, pause: Duration) -> Self {
         self.retry_after = Some(pause);
+        self
+    }
+
+    /// The same error, which asking again does not mend: missing credit, for one.
+    ///
+    /// ```
+    /// use superstep_agent::{ModelError, ModelErrorKind};
+    /// let error = ModelError::new(ModelErrorKind::RateLimited, "gpt-5", "there is no credit left").for_good();
+    /// assert!(!error.is_retryable());
+    /// ```
+    pub fn for_good(mut self) -> Self {
+        self.for_good = true;
         self
     }
 
@@ -113,6 +127,6 @@ impl ModelError {
     /// Whether the same request may well succeed later.
     pub fn is_retryable(&self) -> bool {
         use ModelErrorKind::{BrokenStream, Connection, Overloaded, RateLimited, Timeout};
-        matches!(self.kind, RateLimited | Overloaded | Timeout | Connection | BrokenStream)
+        !self.for_good && matches!(self.kind, RateLimited | Overloaded | Timeout | Connection | BrokenStream)
     }
 }

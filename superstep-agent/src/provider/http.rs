@@ -7,6 +7,7 @@ mod reading;
 mod retry;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -51,7 +52,7 @@ pub(crate) struct Post {
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     home: Home,
-    base_url: String,
+    base_url: BaseUrl,
     key: Key,
     headers: Vec<(String, Secret)>,
     pub(crate) timeout: Duration,
@@ -59,6 +60,35 @@ pub(crate) struct Connection {
     pub(crate) retries: u32,
     connect_timeout: Duration,
     client: Arc<OnceLock<Client>>,
+}
+
+/// An address that is shown without what may be secret in it.
+#[derive(Clone, PartialEq, Eq)]
+struct BaseUrl(String);
+
+impl BaseUrl {
+    /// Name and password, if it has some.
+    fn credentials(&self) -> Option<&str> {
+        let (before, _) = self.authority().rsplit_once('@')?;
+        Some(before)
+    }
+
+    fn host(&self) -> &str {
+        self.authority().rsplit('@').next().unwrap_or_default()
+    }
+
+    fn authority(&self) -> &str {
+        let address = self.0.split_once("://").map_or(&*self.0, |(_, rest)| rest);
+        address.split(['/', '?', '#']).next().unwrap_or(address)
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.split(['?', '#']).next().unwrap_or_default();
+        let credentials = self.credentials().map(|credentials| format!("{credentials}@")).unwrap_or_default();
+        fmt::Debug::fmt(&shown.replacen(&credentials, "", 1), f)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +117,7 @@ impl Connection {
     pub(crate) fn new(home: Home) -> Self {
         Self {
             home,
-            base_url: home.url.to_owned(),
+            base_url: BaseUrl(home.url.to_owned()),
             key: Key::Usual,
             headers: Vec::new(),
             timeout: Duration::from_mins(10),
@@ -110,7 +140,7 @@ impl Connection {
     }
 
     pub(crate) fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into().trim_end_matches('/').to_owned();
+        self.base_url = BaseUrl(url.into().trim_end_matches('/').to_owned());
         // What it trusts depends on the address.
         self.client = Arc::default();
         self
@@ -139,7 +169,7 @@ impl Connection {
 
     /// Whether it leads to the provider's own servers.
     pub(crate) fn is_home(&self) -> bool {
-        self.base_url == self.home.url
+        self.base_url.0 == self.home.url
     }
 
     /// The name of the provider, or the host of another server.
@@ -147,8 +177,7 @@ impl Connection {
         if self.is_home() {
             return self.home.provider;
         }
-        let address = self.base_url.split_once("://").map_or(&*self.base_url, |(_, rest)| rest);
-        address.split(['/', '?']).next().unwrap_or(address)
+        self.base_url.host()
     }
 
     /// The answer to a request, at once.
@@ -187,7 +216,8 @@ impl Connection {
 
     fn teller(&self, model: &str) -> Teller {
         let headers = self.headers.iter().map(|(_, value)| value.clone());
-        let secrets = headers.chain(self.key().ok().flatten()).collect();
+        let credentials = self.base_url.credentials().map(Secret::from);
+        let secrets = headers.chain(credentials).chain(self.key().ok().flatten()).collect();
         Teller { model: model.to_owned(), secrets }
     }
 
@@ -228,7 +258,7 @@ impl Connection {
         let key = self.key()?;
         let request = self
             .client()?
-            .post(format!("{}{}", self.base_url, post.path))
+            .post(format!("{}{}", self.base_url.0, post.path))
             .headers(self.header_map(post, key.as_ref())?)
             .body(post.body.to_string());
         let response = request.send().await.map_err(not_reached)?;
@@ -272,7 +302,7 @@ impl Connection {
             return Ok(client);
         }
         let client = Client::builder()
-            .tls_backend_preconfigured(tls::config(&self.base_url))
+            .tls_backend_preconfigured(tls::config(&self.base_url.0))
             .connect_timeout(self.connect_timeout)
             // A redirect would carry the key to another host.
             .redirect(reqwest::redirect::Policy::none())
@@ -364,5 +394,6 @@ mod tests {
         assert_eq!(provider("https://api.example.org/v1/"), "home");
         assert_eq!(provider("http://localhost:11434/v1"), "localhost:11434");
         assert_eq!(provider("api.deepseek.com"), "api.deepseek.com");
+        assert_eq!(provider("http://user:pass@localhost:80/v1"), "localhost:80");
     }
 }

@@ -44,6 +44,12 @@ fn narrow(object: &mut Map<String, Value>) -> bool {
     if let Some(options) = object.remove("oneOf") {
         object.insert("anyOf".into(), options);
     }
+    if object.len() > 1
+        && let Some(shared) = object.remove("$ref")
+    {
+        // A reference stands alone, or is refused.
+        object.insert("anyOf".into(), serde_json::json!([{ "$ref": shared }]));
+    }
     if object.contains_key("allOf") || object.contains_key("prefixItems") || object.contains_key("patternProperties") {
         return false;
     }
@@ -115,6 +121,19 @@ mod tests {
                 } },
             })),
         );
+    }
+
+    #[test]
+    fn a_reference_stands_alone() {
+        let b = json!({ "B": { "type": "object", "additionalProperties": false, "required": [], "properties": {} } });
+        let of = |field: &Value| {
+            json!({
+                "type": "object", "additionalProperties": false, "required": ["b"], "properties": { "b": field }, "$defs": b,
+            })
+        };
+        let told = json!({ "description": "The second.", "anyOf": [{ "$ref": "#/$defs/B" }] });
+        check(&of(&json!({ "$ref": "#/$defs/B", "description": "The second." })), Some(&of(&told)));
+        check(&of(&json!({ "$ref": "#/$defs/B" })), Some(&of(&json!({ "$ref": "#/$defs/B" }))));
     }
 
     #[test]

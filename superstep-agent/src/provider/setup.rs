@@ -82,7 +82,14 @@ fn take_answer_by_tool(request: &mut ChatRequest, output: &OutputSchema) -> Stri
     name
 }
 
-/// Puts fields into an object; objects in objects are merged.
+/// What a user says at the end of a conversation in which the model has the last word, for providers that refuse that.
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+pub(crate) fn last_word(asked: &Asked) -> &'static str {
+    let has_form = asked.request.output.is_some() || asked.answer_tool.is_some();
+    if has_form { "Give that answer in the asked form." } else { "Go on." }
+}
+
+/// Puts fields into an object; objects in objects are merged, and tools are added to those that are there.
 pub(crate) fn merge(into: &mut Value, fields: JsonMap) {
     let Value::Object(object) = into else {
         *into = Value::Object(fields);
@@ -91,6 +98,7 @@ pub(crate) fn merge(into: &mut Value, fields: JsonMap) {
     for (name, value) in fields {
         match (object.get_mut(&name), value) {
             (Some(old @ Value::Object(_)), Value::Object(new)) => merge(old, new),
+            (Some(Value::Array(old)), Value::Array(new)) if name == "tools" => old.extend(new),
             (_, value) => drop(object.insert(name, value)),
         }
     }

@@ -30,8 +30,11 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// The surroundings of a call out of a node over `S`.
+    /// The surroundings of a call out of a node over `S`. What the tool asks is asked in a
+    /// [scope](Context::scoped) of the call, from its first question on.
+    #[expect(clippy::needless_pass_by_value, reason = "the context is meant to be kept")]
     pub fn new<S: State>(cx: Context, call: ToolCall, state: Arc<S>) -> Self {
+        let cx = cx.scoped(&call.id);
         Self { cx, call: Arc::new(call), state, state_type: type_name::<S>() }
     }
 
@@ -40,7 +43,8 @@ impl ToolContext {
         &self.call
     }
 
-    /// The context of the node: questions to humans, events, store, cancellation.
+    /// The context of the node: questions to humans, events, store, cancellation. Answers come back to the call that
+    /// asked, however often it is tried and whatever runs beside it.
     pub fn context(&self) -> &Context {
         &self.cx
     }

@@ -40,4 +40,13 @@ impl ToolError {
     pub fn is_invalid(&self) -> bool {
         matches!(self, ToolError::InvalidArguments(_))
     }
+
+    /// What kind of failure it is, without its words.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            ToolError::InvalidArguments(_) => "invalid arguments",
+            ToolError::TimedOut(_) => "timed out",
+            ToolError::Failed(_) => "failed",
+        }
+    }
 }

@@ -10,7 +10,7 @@ use superstep::{BoxError, Command, Context, Conversation, END, Interrupted, Mess
 use tokio::sync::Semaphore;
 
 use super::policy::{OnToolError, unknown_tool};
-use super::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use super::{Tool, ToolError, ToolOutput, ToolSpec};
 use crate::middleware::{CallTool, Middleware, ToolAsk};
 
 /// Carries out the tool calls of the last message, all at once, and answers each of them.
@@ -69,12 +69,19 @@ struct CallSettings {
 impl Tools {
     pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name;
-        match self.places.get(&name) {
-            Some(place) => self.list[*place] = tool,
-            None => {
-                self.places.insert(name, self.list.len());
-                self.list.push(tool);
-            }
+        let Some(place) = self.places.get(&name).copied() else {
+            self.places.insert(name, self.list.len());
+            self.list.push(tool);
+            return;
+        };
+        let aside = match tool.giving_way() {
+            Some(aside) => Some(aside),
+            None => std::mem::replace(&mut self.list[place], tool).giving_way(),
+        };
+        match aside {
+            Some(aside) if !self.places.contains_key(&aside.spec().name) => self.add(aside),
+            Some(_) => tracing::warn!(tool = name, "a tool is left out, because all its names are taken"),
+            None => {}
         }
     }
 
@@ -88,6 +95,11 @@ impl Tools {
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.list.iter().map(|tool| tool.spec().name).collect()
+    }
+
+    /// The names that no tool of somebody else can have.
+    pub(crate) fn own_names(&self) -> Vec<String> {
+        self.list.iter().filter(|tool| tool.giving_way().is_none()).map(|tool| tool.spec().name).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -131,7 +143,7 @@ impl<S: Conversation> ToolNode<S> {
         Self { tools: Arc::default(), settings, at_once: None, around: Arc::new([]) }
     }
 
-    /// With one more tool; one of the same name is replaced.
+    /// With one more tool; one of the same name is replaced, unless one of them [gives way](Tool::giving_way).
     pub fn tool(mut self, tool: impl Tool) -> Self {
         Arc::make_mut(&mut self.tools).add(Arc::new(tool));
         self
@@ -188,7 +200,10 @@ impl<S: Conversation> ToolNode<S> {
         let result = CallTool::new(&self.around, &|ask| Box::pin(self.carry_out(ask))).call(ask).await;
         let output = match result {
             Ok(output) => output,
-            Err(error) => self.settings.on_error.answer(error, &call)?,
+            Err(error) => {
+                let words = self.settings.on_error.answer(error, &call)?;
+                ToolOutput::error(self.around.iter().rev().fold(words, |words, layer| layer.tell_error(words)))
+            }
         };
         into_command(output, &call).map_err(Into::into)
     }
@@ -201,12 +216,13 @@ impl<S: Conversation> ToolNode<S> {
         let mut pause = self.settings.pause;
         let mut left = self.settings.retries;
         loop {
-            let cx = ToolContext::new(ask.cx.clone(), ask.call.clone(), ask.state.clone());
-            let error = match self.in_time(tool.call(ask.call.args.clone(), cx)).await {
+            let error = match self.in_time(tool.call(ask.call.args.clone(), ask.tool_context())).await {
                 Err(error) if left > 0 && is_worth_another_try(&error) => error,
                 ended => return ended,
             };
-            tracing::info!(tool = ask.call.name, ?pause, %error, "the tool failed and is called again");
+            // Its words may hold what a middleware takes out.
+            let why = error.kind();
+            tracing::info!(tool = ask.call.name, ?pause, why, "the tool failed and is called again");
             tokio::time::sleep(pause).await;
             (left, pause) = (left - 1, pause.saturating_mul(2));
         }

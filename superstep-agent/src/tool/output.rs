@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use superstep::{Block, BoxError, Command, Message, RichMessage, Role, State, ToolAnswer, ToolCall};
+use superstep::{
+    Block, BoxError, Command, Conversation, Message, Put, RichMessage, Role, State, ToolAnswer, ToolCall, Update,
+};
 
 use super::ToolError;
 use crate::middleware::Tally;
@@ -81,9 +83,22 @@ impl ToolOutput {
         self.blocks.iter().filter_map(Block::as_text).collect()
     }
 
-    /// What the model reads.
-    pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
-        &mut self.blocks
+    /// What the model reads, and what is kept beside it.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Block], Option<&mut Value>) {
+        (&mut self.blocks, self.artifact.as_mut())
+    }
+
+    /// Changes the messages that its command says in a graph over `S`.
+    pub(crate) fn change_messages<S: Conversation, E>(
+        mut self,
+        change: impl Fn(Message) -> Result<Message, E>,
+    ) -> Result<Self, E> {
+        let Some(command) = self.command.take() else { return Ok(self) };
+        self.command = Some(match command.0.downcast::<Command<S>>() {
+            Ok(command) => AnyCommand(Box::new(command.map_writes(|writes| changed::<S, E>(&writes, change))?)),
+            Err(other) => AnyCommand(other),
+        });
+        Ok(self)
     }
 
     /// Whether it has nothing for the model.
@@ -104,6 +119,22 @@ impl ToolOutput {
         };
         (message, self.command)
     }
+}
+
+/// The same writes, with other messages in the conversation.
+fn changed<S: Conversation, E>(
+    writes: &Update<S>,
+    change: impl Fn(Message) -> Result<Message, E>,
+) -> Result<Update<S>, E> {
+    let mut update = Update::new();
+    for put in writes.puts() {
+        let messages = S::messages(&put.write).into_iter().map(&change).collect::<Result<Vec<_>, E>>()?;
+        let said = S::say(messages);
+        let same_field = |with: &&Put<S::Write>| S::field_of(&(), &with.write) == S::field_of(&(), &put.write);
+        let with = said.puts().first().filter(same_field).unwrap_or(put);
+        update = update.put(Put { write: with.write.clone(), overwrite: put.overwrite });
+    }
+    Ok(update)
 }
 
 impl AnyCommand {

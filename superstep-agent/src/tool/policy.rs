@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use superstep::{BoxError, Interrupted, ToolCall};
 
-use super::{ToolError, ToolOutput};
+use super::ToolError;
 
 /// Whether the model is told of a tool's error, or the run fails with it.
 ///
@@ -46,7 +46,7 @@ impl OnToolError {
     }
 
     /// What the model is told, or what the run fails with.
-    pub(super) fn answer(&self, error: ToolError, call: &ToolCall) -> Result<ToolOutput, BoxError> {
+    pub(super) fn answer(&self, error: ToolError, call: &ToolCall) -> Result<String, BoxError> {
         let words = match self {
             _ if is_question(&error) => None,
             OnToolError::TellInvalid | OnToolError::Tell if error.is_invalid() => Some(invalid_arguments(&error, call)),
@@ -55,10 +55,7 @@ impl OnToolError {
             OnToolError::Say(words) => Some(words.clone()),
             OnToolError::Handler(handler) => handler(&error, call),
         };
-        match words {
-            Some(words) => Ok(ToolOutput::error(words)),
-            None => Err(named(error, call)),
-        }
+        words.ok_or_else(|| named(error, call))
     }
 }
 

@@ -130,3 +130,102 @@ async fn a_thread_goes_on_after_a_run_was_cancelled_in_the_middle_of_a_tool() {
     assert_eq!(read[2].answers(), Some("c1"));
     assert!(read[2].is_error() && read[2].text().contains("cancelled"), "{read:?}");
 }
+
+/// Jumps the first time that its hook runs.
+struct Jumps {
+    name: &'static str,
+    hooks: Hooks,
+    jump: Option<Jump>,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Jumps {
+    fn turn<S: Conversation>(&self) -> Turn<S> {
+        let mut ran = self.ran.lock().unwrap();
+        ran.push(self.name.to_owned());
+        let is_first = ran.iter().filter(|ran| *ran == self.name).count() == 1;
+        match self.jump.filter(|_| is_first) {
+            Some(to) => Turn::go_on().jump(to),
+            None => Turn::go_on(),
+        }
+    }
+}
+
+#[async_trait]
+impl<S: Conversation> Middleware<S> for Jumps {
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn hooks(&self) -> Hooks {
+        self.hooks
+    }
+    async fn before_agent(&self, _: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+        Ok(self.turn())
+    }
+    async fn before_model(&self, _: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+        Ok(self.turn())
+    }
+    async fn after_model(&self, _: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+        Ok(self.turn())
+    }
+    async fn after_agent(&self, _: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+        Ok(self.turn())
+    }
+}
+
+/// What ran, with a jump from one of the hooks: `x` has it, and `last` is a hook after the agent, `t` the tool.
+async fn path(hooks: Hooks, jump: Jump) -> String {
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let jumps = |name, hooks, jump| Jumps { name, hooks, jump, ran: ran.clone() };
+    let replies = [calls([call("c1", "t", json!({}))]), Message::assistant("a"), Message::assistant("b")];
+    let model = ScriptedModel::new(replies);
+    let tool = Noting::new("t");
+    let last = Hooks { after_agent: true, ..Hooks::default() };
+    let agent = create_react_agent(model.clone(), [tool.clone()])
+        .middleware(jumps("last", last, None))
+        .middleware(jumps("x", hooks, Some(jump)))
+        .compile()
+        .unwrap();
+    agent.invoke("go").recursion_limit(20).await.unwrap();
+    let (asked, called) = (model.requests().len(), tool.calls().len());
+    let ran = ran.lock().unwrap().join(" ");
+    format!("{ran}, model {asked}, tool {called}")
+}
+
+/// A jump to the end out of a hook after the agent led to the first of those hooks, for ever.
+#[tokio::test]
+async fn every_hook_can_jump_everywhere() {
+    let before_agent = || Hooks { before_agent: true, ..Hooks::default() };
+    let before_model = || Hooks { before_model: true, ..Hooks::default() };
+    let after_model = || Hooks { after_model: true, ..Hooks::default() };
+    let after_agent = || Hooks { after_agent: true, ..Hooks::default() };
+    assert_eq!(path(before_agent(), Jump::Model).await, "x last, model 2, tool 1");
+    assert_eq!(path(before_agent(), Jump::Tools).await, "x last, model 2, tool 1", "there is nothing to call");
+    assert_eq!(path(before_agent(), Jump::End).await, "x last, model 0, tool 0");
+    assert_eq!(path(before_model(), Jump::Model).await, "x x x last, model 2, tool 1");
+    assert_eq!(path(before_model(), Jump::Tools).await, "x x x last, model 2, tool 1");
+    assert_eq!(path(before_model(), Jump::End).await, "x last, model 0, tool 0");
+    assert_eq!(path(after_model(), Jump::Model).await, "x x last, model 2, tool 0", "the call is answered otherwise");
+    assert_eq!(path(after_model(), Jump::Tools).await, "x x last, model 2, tool 1");
+    assert_eq!(path(after_model(), Jump::End).await, "x last, model 1, tool 0");
+    assert_eq!(path(after_agent(), Jump::Model).await, "x x last, model 3, tool 1");
+    assert_eq!(path(after_agent(), Jump::Tools).await, "x x last, model 3, tool 1", "there is nothing to call");
+    assert_eq!(path(after_agent(), Jump::End).await, "x last, model 2, tool 1");
+}
+
+/// Hooks take steps too: the agent noticed too late that the limit was near, and the run failed.
+#[tokio::test]
+async fn an_agent_with_hooks_stops_in_time_before_the_limit_of_steps() {
+    use superstep_agent::middleware::{Approval, Decisions, Limits, Per};
+    let approval = || Approval::new().tool("nothing", Decisions::all());
+    for limit in 5..20 {
+        let model = ScriptedModel::thinking(|_| calls([call(&Message::new_id(), "t", json!({}))]));
+        let agent = create_react_agent(model, [Noting::new("t")])
+            .middleware(approval())
+            .middleware(Limits::new().model_calls(Per::Run, 100))
+            .compile()
+            .unwrap();
+        let out = agent.invoke("go").recursion_limit(limit).await.unwrap_or_else(|error| panic!("{limit}: {error}"));
+        assert_eq!(out.state.messages.last().unwrap().text(), "Sorry, need more steps to process this request.");
+    }
+}

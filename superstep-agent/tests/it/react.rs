@@ -9,6 +9,7 @@ use serde_json::json;
 use superstep::{
     BoxError, Context, EventData, MemorySaver, Message, Mode, Output, Resume, Role, State, StateGraph, ToolCall, Usage,
 };
+use superstep_agent::middleware::{Redact, Redaction, RetryModel, Sensitive};
 use superstep_agent::{
     ChatModel, ModelError, ModelErrorKind, ReactAgent, ReactState, Reply, ScriptedModel, Settings, ToolChoice,
     create_react_agent, tool,
@@ -201,6 +202,39 @@ async fn an_answer_that_never_fits_is_an_error() {
     assert!(error.to_string().contains("does not fit the asked form"), "{error}");
 }
 
+/// The last call went past all middleware, and was heard without the agent's name.
+#[tokio::test]
+async fn the_call_for_the_form_is_made_like_all_others() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+    struct Contact {
+        mail: String,
+    }
+    let busy = || ModelError::new(ModelErrorKind::Overloaded, "large", "try later");
+    let form = Reply::from(r#"{"mail": "ann@example.org"}"#);
+    let model = ScriptedModel::new([Reply::from("It is Ann."), Reply::from(busy()), form]);
+    let agent = create_react_agent(model.clone(), ())
+        .name("desk")
+        .middleware(Redact::new().find(Sensitive::Email, Redaction::Hash))
+        .middleware(RetryModel::new().first_pause(Duration::ZERO))
+        .response_format::<Contact>()
+        .compile()
+        .unwrap();
+    let mut events = agent.stream("Who?").modes([Mode::Messages, Mode::Values]).start();
+    let mut speakers = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = event.unwrap();
+        assert!(!event.to_json().unwrap().to_string().contains("ann@"), "{event:?}");
+        if let EventData::Message(said) = event.data {
+            speakers.extend(said.chunk.and_then(|piece| piece.name));
+        }
+    }
+    speakers.dedup();
+    assert_eq!(speakers, ["desk"]);
+    let contact = events.output().unwrap().state.structured::<Contact>().unwrap().unwrap();
+    assert!(contact.mail.starts_with("<email_hash:"), "{contact:?}");
+    assert_eq!(model.requests().len(), 3);
+}
+
 #[tokio::test]
 async fn a_run_can_stop_before_its_tools_and_go_on() {
     let agent = create_react_agent(sums(), [add])
@@ -288,13 +322,84 @@ async fn dropping_a_run_stops_all_its_tools_and_the_thread_can_go_on() {
 
     let state = agent.thread("t").state().await.unwrap();
     assert_eq!(state.next, ["tools", "tools", "tools"]);
-    // The next question does not wait for the old calls; the model is told that they were cancelled.
+    // The next question does not wait for the old calls; the model is told what became of them.
     let out = agent.invoke("never mind").thread("t").await.unwrap();
     assert_eq!(said(&out).last().unwrap(), "Where were we?");
     let read = &model.requests()[1].messages;
     let roles: Vec<_> = read.iter().map(|m| m.role().unwrap()).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Tool, Role::User]);
-    assert!(read[2].is_error() && read[2].text().contains("cancelled"));
+    assert!(read[2].is_error() && read[2].text().contains("cancelled. It may have taken effect all the same."));
+    let kept: Vec<_> = out.state.messages.iter().map(|m| m.role().unwrap()).collect();
+    assert_eq!(kept, [&*roles, &[Role::Assistant]].concat(), "the thread keeps what the model was told");
+}
+
+/// One of two calls went through before the other failed. The model was told that both had been cancelled without an
+/// effect, in that one request only: the thread kept calls without results.
+#[tokio::test]
+async fn calls_that_a_failed_run_leaves_are_answered_in_the_thread_and_may_have_taken_effect() {
+    /// Transfers.
+    #[tool]
+    fn transfer() -> &'static str {
+        "transferred"
+    }
+    /// Fails.
+    #[tool]
+    fn fail() -> Result<String, BoxError> {
+        Err("the cable is cut".into())
+    }
+    let calls = ["transfer", "fail"].map(|name| ToolCall::new(name, name, json!({})));
+    let model = ScriptedModel::new([Message::calls("", calls), Message::assistant("I do not know.")]);
+    let agent = create_react_agent(model, (transfer, fail)).checkpointer(MemorySaver::new()).compile().unwrap();
+    agent.invoke("go").thread("t").await.unwrap_err();
+    let out = agent.invoke("what happened?").thread("t").await.unwrap();
+    let answers: Vec<_> = out.state.messages[2..4].iter().map(|m| m.answers().unwrap()).collect();
+    assert_eq!(answers, ["transfer", "fail"]);
+    assert!(out.state.messages[2].text().contains("may have taken effect"));
+    assert_eq!(said(&out)[4..], ["what happened?", "I do not know."]);
+    let saved = agent.thread("t").state().await.unwrap();
+    assert_eq!(saved.state.messages, out.state.messages);
+}
+
+/// What the model reads of a conversation, in short.
+async fn read_of(messages: Vec<Message>) -> Vec<String> {
+    let model = ScriptedModel::new(["ok"]);
+    create_react_agent(model.clone(), [add]).compile().unwrap().invoke(messages).await.unwrap();
+    let short = |m: &Message| match m.tool_calls().next() {
+        Some(call) => format!("calls {}", call.id),
+        None => m.text().split(':').next().unwrap().to_owned(),
+    };
+    model.requests()[0].messages.iter().map(short).collect()
+}
+
+/// A tool that says more than its result puts other words between the calls and the results of its siblings, which
+/// providers refuse.
+#[tokio::test]
+async fn results_stand_behind_their_calls_when_the_model_reads_them() {
+    let calls = ["c1", "c2"].map(|id| ToolCall::new(id, "add", json!({})));
+    let messages = vec![
+        Message::user("go"),
+        Message::calls("", calls),
+        Message::tool_result("c1", "shot taken"),
+        Message::user("[screenshot]"),
+        Message::tool_result("c2", "plain"),
+    ];
+    assert_eq!(read_of(messages).await, ["go", "calls c1", "shot taken", "plain", "[screenshot]"]);
+}
+
+/// A later call of the same id hid that the first had no result.
+#[tokio::test]
+async fn an_id_that_comes_again_hides_no_open_call() {
+    let calls = || Message::calls("", [ToolCall::new("call_0", "add", json!({}))]);
+    let messages = vec![
+        Message::user("a"),
+        calls(),
+        Message::user("b"),
+        calls(),
+        Message::tool_result("call_0", "3"),
+        Message::user("c"),
+    ];
+    let read = read_of(messages).await;
+    assert_eq!(read, ["a", "calls call_0", "There is no result", "b", "calls call_0", "3", "c"]);
 }
 
 #[tokio::test]

@@ -289,6 +289,101 @@ async fn a_tool_may_ask_a_human_and_its_sibling_is_not_called_again() {
     assert_eq!(*SENT.lock().unwrap(), ["ann", "boss"]);
 }
 
+/// Waits for its turn, then asks whether it may.
+struct Asks {
+    name: &'static str,
+    turn: Arc<tokio::sync::Notify>,
+    then: Arc<tokio::sync::Notify>,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Tool for Asks {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new(self.name, "Asks first.")
+    }
+    async fn call(&self, _: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.turn.notified().await;
+        let asked = cx.context().interrupt::<bool>(format!("{}?", self.name));
+        self.then.notify_one();
+        let yes = asked.map_err(ToolError::failed)?;
+        self.heard.lock().unwrap().push(format!("{} {yes}", self.name));
+        Ok(ToolOutput::text(yes.to_string()))
+    }
+}
+
+fn questions(out: &superstep::Output<AgentState>) -> Vec<Value> {
+    out.interrupts.iter().map(|interrupt| interrupt.value.clone()).collect()
+}
+
+/// Two calls of one task asked, and whichever was the quicker when they ran again took the answer to the other's
+/// question: a payment was made because a human had agreed to tidying up.
+#[tokio::test]
+async fn an_answer_stays_with_the_call_that_asked_whichever_is_quicker_when_they_run_again() {
+    let (pay, tidy, heard) =
+        (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()), Arc::default());
+    let asks = |name, turn: &Arc<tokio::sync::Notify>, then: &Arc<tokio::sync::Notify>| {
+        let heard: &Arc<Mutex<Vec<String>>> = &heard;
+        Asks { name, turn: turn.clone(), then: then.clone(), heard: heard.clone() }
+    };
+    let node = ToolNode::new().tool(asks("pay", &pay, &tidy)).tool(asks("tidy", &tidy, &pay));
+    let graph = StateGraph::new().add_node("tools", node).add_edge(START, "tools");
+    let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+    let calls = asking([call("c1", "pay", json!({})), call("c2", "tidy", json!({}))]);
+    tidy.notify_one();
+    let out = app.invoke(calls).thread("t").await.unwrap();
+    assert_eq!(questions(&out), ["tidy?", "pay?"]);
+    let (to_tidy, to_pay) = (out.interrupts[0].id.clone(), out.interrupts[1].id.clone());
+    drain(&tidy);
+    pay.notify_one();
+    let out = app.invoke(Resume::by_id([(to_tidy, true)])).thread("t").await.unwrap();
+    assert_eq!(questions(&out), ["pay?"], "its question was not answered");
+    drain(&pay);
+    tidy.notify_one();
+    let out = app.invoke(Resume::by_id([(to_pay, false)])).thread("t").await.unwrap();
+    assert!(out.interrupts.is_empty(), "{:?}", out.interrupts);
+    assert_eq!(texts(&out.state.messages[1..]), ["false", "true"]);
+    assert_eq!(*heard.lock().unwrap(), ["tidy true", "tidy true", "pay false"]);
+}
+
+/// Takes back a turn that nobody took.
+fn drain(turn: &tokio::sync::Notify) {
+    let mut taken = Box::pin(turn.notified());
+    let _ = taken.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+}
+
+/// A tool asked, was allowed and failed; the second try asked a second time, and when the human said no, the first
+/// try read the old yes and went through.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_tried_again_reads_the_answer_that_it_was_given() {
+    struct Order(Arc<AtomicUsize>);
+    #[async_trait]
+    impl Tool for Order {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec::new("order", "Orders, if it may.")
+        }
+        async fn call(&self, _: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+            let yes: bool = cx.context().interrupt("order?").map_err(ToolError::failed)?;
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(ToolError::failed("the shop is busy")),
+                _ => Ok(ToolOutput::text(format!("ordered: {yes}"))),
+            }
+        }
+    }
+    for answer in [true, false] {
+        let tries = Arc::default();
+        let node = ToolNode::new().tool(Order(Arc::clone(&tries))).retries(2, Duration::from_millis(1));
+        let graph = StateGraph::new().add_node("tools", node).add_edge(START, "tools");
+        let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+        let out = app.invoke(asking([call("c1", "order", json!({}))])).thread("t").await.unwrap();
+        assert_eq!(questions(&out), ["order?"]);
+        let out = app.invoke(Resume::value(answer)).thread("t").await.unwrap();
+        assert!(out.interrupts.is_empty(), "it is asked once: {:?}", out.interrupts);
+        assert_eq!(texts(&out.state.messages[1..]), [format!("ordered: {answer}")]);
+        assert_eq!(tries.load(Ordering::SeqCst), 2);
+    }
+}
+
 #[tokio::test]
 async fn calls_that_are_answered_already_are_not_carried_out_again() {
     let messages = vec![

@@ -49,3 +49,35 @@ async fn a_tool_is_still_a_function() {
     assert_eq!(add::run(1, 2), 3);
     assert_eq!(look_up::run(vec!["tea".into()], None).await.unwrap().0, [3]);
 }
+
+mod named_alike {
+    use superstep_agent::tool;
+
+    /// Finds a city.
+    #[tool]
+    pub fn city(mut name: String) -> String {
+        name.push('!');
+        name
+    }
+
+    /// Knows the weather.
+    #[tool]
+    pub async fn weather(
+        /// Where.
+        city: String,
+        r#type: Option<String>,
+    ) -> String {
+        format!("{city} {}", r#type.unwrap_or_default())
+    }
+}
+
+/// A tool is a value, and the argument of another tool could not be named like it.
+#[tokio::test]
+async fn an_argument_may_have_the_name_of_a_tool() {
+    use named_alike::{city, weather};
+    assert_eq!(city::run("Oslo".into()), "Oslo!");
+    assert_eq!(weather::run("Oslo".into(), None).await, "Oslo ");
+    let parameters = superstep_agent::Tool::spec(&weather).parameters;
+    assert_eq!(parameters["properties"]["city"]["description"], "Where.");
+    assert_eq!(parameters["required"], serde_json::json!(["city"]));
+}

@@ -246,11 +246,8 @@ pub(crate) fn local_state<S: State>(
 
 /// The answers that an attempt used are part of what it wrote.
 pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<&Context>) -> TaskWrites<S> {
-    if let Some(cx) = context {
-        let answers = lock(&cx.task.answers);
-        if let Some(used) = answers.used {
-            writes.rest_mut().resume = Some(answers.resume[..used].to_vec());
-        }
+    if let Some(answers) = context.and_then(|cx| lock(&cx.task.answers).to_save()) {
+        writes.rest_mut().resume = Some(answers);
     }
     writes
 }

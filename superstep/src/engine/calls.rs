@@ -213,13 +213,12 @@ impl<S: State> CallDesk<S> {
     async fn settle(&self, call: &OneCall, cx: &Context, result: Result<Value, BoxError>) -> Result<Value, BoxError> {
         let (open, resume) = {
             let mut answers = lock(&cx.task.answers);
-            let used = answers.used.map(|n| answers.resume[..n].to_vec());
-            (answers.open.take(), used)
+            (answers.open.take(), answers.to_save())
         };
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
             self.finish(call, Rest { interrupts: Some(open.clone()), resume, ..Rest::default() }, false).await?;
-            lock(&call.caller.task.answers).open = Some(open);
+            lock(&call.caller.task.answers).wait_inside(call.caller.scope.as_deref(), open);
             return Err("the call waits for an answer".into());
         }
         let came_to = match &result {

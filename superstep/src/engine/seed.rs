@@ -14,7 +14,7 @@ use super::run::Run;
 use super::tasks;
 use crate::checkpoint::SharedMap;
 use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext};
-use crate::id::{CheckpointId, TaskId, interrupt_id};
+use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
 
@@ -87,12 +87,11 @@ impl StepSeed {
         pulse: Option<Arc<Pulse>>,
         calls: Option<Arc<dyn CallHost>>,
     ) -> Context {
-        let mut resume = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
-        if let Some(map) = self.resume_map.as_ref().filter(|_| self.has_pending) {
-            let ids = [interrupt_id(&namespace, resume.len()), interrupt_id(&namespace, 0)];
-            resume.extend(ids.iter().find_map(|id| map.get(id)).cloned());
-        }
+        let saved = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
+        let by_id = self.resume_map.as_deref().filter(|_| self.has_pending);
+        let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
         Context {
+            scope: None,
             task: Arc::new(TaskContext {
                 run: self.run.clone(),
                 node: node.clone(),
@@ -101,7 +100,7 @@ impl StepSeed {
                 step: self.step,
                 stop: self.stop,
                 attempt: AtomicU32::new(1),
-                answers: Mutex::new(Answering { resume, ..Answering::default() }),
+                answers: Mutex::new(answers),
                 null_resume: self.null_resume.clone(),
                 resume_map: self.resume_map.clone(),
                 ancestors: self.ancestors.clone(),

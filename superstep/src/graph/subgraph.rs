@@ -1,15 +1,17 @@
 //! Graphs inside graphs: as nodes, or called by nodes.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tracing::Instrument;
 
 use crate::checkpoint::{Checkpointer, Codec};
-use crate::context::{Context, lock};
+use crate::context::{Context, lock, scoped_namespace};
 use crate::draw::Drawing;
 use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
@@ -100,12 +102,18 @@ impl<S: State> CompiledStateGraph<S> {
     async fn run_inside(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
         cx.task.touch();
         let task = &cx.task;
-        let calls = {
+        let own_history = matches!(self.persistence, Persistence::Own);
+        // One history for all calls is one for all scopes too.
+        let scope = cx.scope.as_deref();
+        let place = scope.filter(|_| !own_history);
+        let (calls, kept) = {
             let mut answers = lock(&task.answers);
-            answers.subgraphs += 1;
-            answers.subgraphs - 1
+            (answers.count_subgraph(place), answers.take_kept(scope))
         };
-        let mut namespace = self.history_namespace(&task.namespace);
+        let mut namespace = match place {
+            Some(scope) => scoped_namespace(&task.namespace, scope.key()),
+            None => self.history_namespace(&task.namespace),
+        };
         if calls > 0 {
             namespace = format!("{namespace}|{calls}");
         }
@@ -134,11 +142,11 @@ impl<S: State> CompiledStateGraph<S> {
             resuming: *lock(&task.resuming),
             replay: task.replay.clone(),
             null_resume: Some(task.null_resume.clone()),
-            resume_map: task.resume_map.clone(),
+            resume_map: with_kept(task.resume_map.as_ref(), kept),
             stop_before: None,
             stop_after: None,
             output: self.plan.output.clone(),
-            own_history: matches!(self.persistence, Persistence::Own),
+            own_history,
         };
         let (graph, thread) = (&*self.plan.name, task.run.thread.as_deref());
         let span = tracing::debug_span!("run", graph, thread, namespace = &*config.namespace, attempt = cx.attempt());
@@ -146,7 +154,7 @@ impl<S: State> CompiledStateGraph<S> {
         match run.drive(input).instrument(span).await? {
             Ended::Done => Ok(Inside::Done(run)),
             Ended::Paused(interrupts) => {
-                lock(&task.answers).wait_for(interrupts);
+                lock(&task.answers).wait_inside(scope, interrupts);
                 Ok(Inside::Waits)
             }
             Ended::Parent(command) => {
@@ -155,6 +163,18 @@ impl<S: State> CompiledStateGraph<S> {
             }
         }
     }
+}
+
+/// The answers by id, with those that came before and were kept.
+fn with_kept(
+    given: Option<&Arc<BTreeMap<String, Value>>>,
+    kept: BTreeMap<String, Value>,
+) -> Option<Arc<BTreeMap<String, Value>>> {
+    if kept.is_empty() {
+        return given.cloned();
+    }
+    let given = given.iter().flat_map(|map| map.iter()).map(|(id, answer)| (id.clone(), answer.clone()));
+    Some(Arc::new(given.chain(kept).collect()))
 }
 
 enum Inside<S: State> {

@@ -265,6 +265,15 @@ impl<S: State> Command<S> {
         &self.update
     }
 
+    /// The same with another update.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn map_writes<E>(mut self, change: impl FnOnce(Update<S>) -> Result<Update<S>, E>) -> Result<Self, E> {
+        self.update = change(self.update)?;
+        Ok(self)
+    }
+
     /// All that another one does as well.
     pub fn and(mut self, other: Command<S>) -> Self {
         self.update = self.update.and(other.update);

@@ -228,3 +228,85 @@ async fn a_command_may_lead_to_several_places() {
     let out = app.invoke(input()).await.unwrap();
     assert_eq!((out.state.log.join(" ").as_str(), out.state.total), ("b c", 21));
 }
+
+/// A node that asks in several scopes, in an order that depends on the attempt, and goes on as far as it can.
+fn scopes(inside: Option<CompiledStateGraph<Notes>>) -> CompiledStateGraph<Notes> {
+    let turns = Count::default();
+    let node = move |_: Notes, cx: Context| {
+        let (turns, inside) = (turns.clone(), inside.clone());
+        async move {
+            let mut keys = ["x", "y"];
+            if turns.up() % 2 == 1 {
+                keys.reverse();
+            }
+            let mut log = Vec::new();
+            for key in keys {
+                let scope = cx.scoped(key);
+                log.push(match &inside {
+                    None => format!("{key}={}{}", scope.interrupt::<String>(key)?, scope.interrupt::<String>("and?")?),
+                    Some(inside) => {
+                        let topic = Notes::update().topic(key);
+                        format!("{key}={}", scope.invoke(inside, topic).await?.state.log.concat())
+                    }
+                });
+            }
+            log.sort();
+            Ok::<_, superstep::BoxError>(Notes::update().log(log))
+        }
+    };
+    saved(StateGraph::new().add_node("ask", node).add_edge(START, "ask"))
+}
+
+/// Runs to the end; each answer is the question in capitals.
+async fn answered(app: &CompiledStateGraph<Notes>, by_id: bool) -> (Vec<String>, Vec<String>) {
+    let mut out = app.invoke(input()).thread("t").await.unwrap();
+    let mut asked = Vec::new();
+    while let [question] = &*out.interrupts {
+        assert!(asked.len() < 9, "it goes on asking: {asked:?}");
+        let text: String = question.value_as().unwrap();
+        let answer = text.to_uppercase();
+        asked.push(text);
+        let resume = if by_id { Resume::by_id([(question.id.clone(), answer)]) } else { Resume::value(answer) };
+        out = app.invoke(resume).thread("t").await.unwrap();
+    }
+    (asked, out.state.log)
+}
+
+#[tokio::test]
+async fn answers_stay_with_their_scope_whatever_is_asked_first_when_the_node_runs_again() {
+    for by_id in [false, true] {
+        let (asked, log) = answered(&scopes(None), by_id).await;
+        assert_eq!(log, ["x=XAND?", "y=YAND?"], "{by_id}");
+        assert_eq!(asked.len(), 4, "nothing is asked twice: {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn graphs_called_in_scopes_keep_their_own_questions_and_histories() {
+    let ask = |notes: Notes, cx: Context| async move {
+        Ok::<_, Interrupted>(Notes::update().log([cx.interrupt::<String>(notes.topic)?]))
+    };
+    for by_id in [false, true] {
+        let inside = StateGraph::new().add_node("inside", ask).add_edge(START, "inside").compile().unwrap();
+        let (asked, log) = answered(&scopes(Some(inside)), by_id).await;
+        assert_eq!(log, ["x=X", "y=Y"], "{by_id}: {asked:?}");
+    }
+}
+
+/// Two parts of a node ask side by side: both questions are open, and each has an id.
+#[tokio::test]
+async fn scopes_may_ask_at_the_same_time() {
+    let node = |_: Notes, cx: Context| async move {
+        let (x, y) = (cx.scoped("x").interrupt::<u8>("x?"), cx.scoped("y").interrupt::<u8>("y?"));
+        Ok::<_, Interrupted>(Notes::update().log([format!("{} {}", x?, y?)]))
+    };
+    let app = saved(StateGraph::new().add_node("ask", node).add_edge(START, "ask"));
+    let open = app.invoke(input()).thread("t").await.unwrap().interrupts;
+    assert_eq!(open.iter().map(|question| question.value.clone()).collect::<Vec<_>>(), ["x?", "y?"]);
+    let left = app.invoke(Resume::by_id([(open[1].id.clone(), 2)])).thread("t").await.unwrap().interrupts;
+    assert_eq!(left, open[..1]);
+    let error = app.invoke(Resume::value("one")).thread("t").await.unwrap_err();
+    assert!(error.to_string().contains("the answer does not fit the question"), "{error}");
+    let out = app.invoke(Resume::value(1)).thread("t").await.unwrap();
+    assert_eq!(out.state.log, ["1 2"]);
+}

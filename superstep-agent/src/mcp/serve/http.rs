@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -14,6 +15,9 @@ use tokio::task::JoinSet;
 
 use super::ToolServer;
 use super::handler::Handler;
+
+/// How long nobody is accepted after an error.
+const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(server: ToolServer, listener: TcpListener) -> io::Result<()> {
     let end = CancellationToken::new();
@@ -28,7 +32,15 @@ pub(super) async fn serve(server: ToolServer, listener: TcpListener) -> io::Resu
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let (stream, _) = accepted?;
+                let stream = match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        // A client that is gone, or too many open files: the others are served on.
+                        tracing::warn!(%error, ?PAUSE, "a connection of an MCP client was not accepted");
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                };
                 let service = TowerToHyperService::new(service.clone());
                 clients.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }

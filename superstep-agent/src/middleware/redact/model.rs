@@ -1,19 +1,41 @@
 //! A model whose words are looked at before anybody hears them.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use futures_core::Stream;
-use superstep::{Delta, DeltaPart, Message, MessageChunk};
+use superstep::{Block, Delta, DeltaPart, Message, MessageChunk};
 
 use super::Redact;
-use crate::model::{ChatModel, ChatRequest, ChunkStream, ModelError, ModelErrorKind};
+use crate::model::{ChatModel, ChatRequest, ChunkStream, ModelError};
 
 pub(super) struct RedactingModel {
-    pub(super) model: Arc<dyn ChatModel>,
-    pub(super) redact: Redact,
+    model: Arc<dyn ChatModel>,
+    redact: Redact,
+    said: Said,
+}
+
+/// What the model said last, after it was looked at.
+#[derive(Clone, Default)]
+pub(super) struct Said(Arc<Mutex<Vec<Block>>>);
+
+impl Said {
+    /// Whether these are its words.
+    pub(super) fn is(&self, message: &Message) -> bool {
+        *self.blocks() == *message.blocks()
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Vec<Block>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RedactingModel {
+    pub(super) fn new(model: Arc<dyn ChatModel>, redact: Redact, said: Said) -> Self {
+        Self { model, redact, said }
+    }
 }
 
 #[async_trait]
@@ -23,14 +45,10 @@ impl ChatModel for RedactingModel {
     }
 
     async fn generate(&self, request: ChatRequest) -> Result<Message, ModelError> {
-        let answer = self.model.generate(request).await?;
-        match self.redact.message(&answer) {
-            Ok(changed) => Ok(changed.unwrap_or(answer)),
-            Err(blocked) => {
-                let words = format!("its answer is not given: {blocked}");
-                Err(ModelError::new(ModelErrorKind::Refused, self.name(), words).caused_by(blocked))
-            }
-        }
+        let in_form = request.output.is_some();
+        let answer = self.redact.answer(self.model.generate(request).await?, in_form, self.name())?;
+        *self.said.blocks() = answer.blocks().into_owned();
+        Ok(answer)
     }
 
     /// What is to be found may be spread over pieces, so there is only one.

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use superstep::{Block, JsonMap, Media, MediaSource, RichMessage, Role, ToolCall};
 
-use crate::model::{ChatRequest, ToolChoice};
+use crate::model::{ChatRequest, ToolChoice, is_paused};
 use crate::provider::http::Fault;
 use crate::provider::schema;
-use crate::provider::setup::{Asked, merge};
+use crate::provider::setup::{Asked, last_word, merge};
 use crate::tool::ToolSpec;
 
 /// The provider wants a limit.
@@ -20,6 +20,7 @@ pub(super) fn body(model: &str, asked: &Asked, streaming: bool) -> Result<Value,
             conversation.add(rich)?;
         }
     }
+    conversation.end_with_user(asked);
     let max_tokens = request.settings.max_tokens.unwrap_or(MAX_TOKENS);
     let mut body = json!({ "model": model, "max_tokens": max_tokens, "messages": conversation.turns });
     if !conversation.system.is_empty() {
@@ -122,6 +123,14 @@ impl Conversation<'_> {
                 turn["content"].as_array_mut().expect("a turn has blocks").extend(blocks);
             }
             _ => self.turns.push(json!({ "role": role, "content": blocks })),
+        }
+    }
+
+    /// The user has the last word, or else the model refuses to answer; unless it was interrupted in its own turn.
+    fn end_with_user(&mut self, asked: &Asked) {
+        let is_paused = asked.request.messages.last().is_some_and(is_paused);
+        if !is_paused && self.turns.last().is_some_and(|turn| turn["role"] == "assistant") {
+            self.say("user", vec![json!({ "type": "text", "text": last_word(asked) })]);
         }
     }
 

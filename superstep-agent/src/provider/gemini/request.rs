@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use superstep::{Block, Media, MediaSource, Message, RichMessage, Role, ToolCall};
+use superstep::{Block, Media, MediaSource, RichMessage, Role, ToolCall};
 
 use crate::model::{ChatRequest, ToolChoice};
 use crate::provider::http::Fault;
 use crate::provider::schema;
-use crate::provider::setup::{Asked, merge};
+use crate::provider::setup::{Asked, last_word, merge};
 use crate::tool::ToolSpec;
 
 /// Calls that another model made have no signature; this lets Gemini take them as they are.
@@ -16,12 +16,13 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(asked: &Asked) -> Result<Value, Fault> {
     let request = &asked.request;
-    let mut conversation = Conversation::new(&asked.provider, &request.messages);
+    let mut conversation = Conversation::new(&asked.provider);
     for message in &request.messages {
         if let Ok(rich) = message.clone().into_rich() {
             conversation.add(rich)?;
         }
     }
+    conversation.end_with_user(asked);
     let mut body = json!({ "contents": conversation.contents });
     if !conversation.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": conversation.system });
@@ -85,6 +86,7 @@ fn tool(spec: &ToolSpec) -> Value {
 /// The conversation as it is sent: system texts apart, results of tools by the names of the tools.
 struct Conversation<'a> {
     provider: &'a str,
+    /// The calls so far, by their ids.
     calls: HashMap<String, ToolCall>,
     system: Vec<Value>,
     contents: Vec<Value>,
@@ -92,10 +94,15 @@ struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    fn new(provider: &'a str, messages: &[Message]) -> Self {
-        let calls = messages.iter().flat_map(|message| message.tool_calls().cloned().collect::<Vec<_>>());
-        let calls = calls.map(|call| (call.id.clone(), call)).collect();
-        Self { provider, calls, system: Vec::new(), contents: Vec::new(), after_tool: false }
+    fn new(provider: &'a str) -> Self {
+        Self { provider, calls: HashMap::new(), system: Vec::new(), contents: Vec::new(), after_tool: false }
+    }
+
+    /// The user has the last word, or else the model may refuse to answer.
+    fn end_with_user(&mut self, asked: &Asked) {
+        if self.contents.last().is_some_and(|content| content["role"] == "model") {
+            self.contents.push(json!({ "role": "user", "parts": [{ "text": last_word(asked) }] }));
+        }
     }
 
     fn add(&mut self, rich: RichMessage) -> Result<(), Fault> {
@@ -123,7 +130,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// What a model said; what other providers made for themselves is left out.
-    fn model(&self, rich: RichMessage) -> Vec<Value> {
+    fn model(&mut self, rich: RichMessage) -> Vec<Value> {
         let made_by = rich.response.get("provider").and_then(Value::as_str);
         let own = made_by == Some(self.provider);
         let mut parts = Vec::new();
@@ -147,6 +154,8 @@ impl<'a> Conversation<'a> {
                     parts.push(part);
                 }
                 Block::ToolCall(call) => {
+                    // Ids may come again: a result belongs to the last call before it.
+                    self.calls.insert(call.id.clone(), call.clone());
                     let signature = (!std::mem::replace(&mut signed, true)).then_some(NO_SIGNATURE);
                     parts.push(function_call(call, own, signature));
                 }

@@ -59,7 +59,7 @@ impl Fault {
         let words = format!("{}{status_words}: {}", in_words(kind), complaint.message);
         let mut fault = Self { status, ..Self::new(kind, words) };
         // More credit does not come by waiting.
-        fault.again &= !complaint.code.contains("insufficient_quota");
+        fault.again &= status.or(complaint.status) != Some(402) && !complaint.code.contains("insufficient_quota");
         fault
     }
 
@@ -78,6 +78,9 @@ impl Fault {
         }
         if let Some(pause) = self.pause {
             error = error.retry_after(pause);
+        }
+        if !self.again {
+            error = error.for_good();
         }
         match self.source {
             Some(source) => error.caused_by(source),
@@ -229,5 +232,8 @@ mod tests {
         let body = r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
         let fault = Fault::told(Some(429), body);
         assert_eq!((fault.kind, fault.again), (ModelErrorKind::RateLimited, false));
+        assert!(!fault.into_error("m").is_retryable());
+        assert!(!Fault::told(Some(402), "pay first").again);
+        assert!(Fault::told(Some(429), "slow down").into_error("m").is_retryable());
     }
 }

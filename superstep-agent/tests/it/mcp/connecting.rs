@@ -104,3 +104,71 @@ async fn headers_and_token_are_in_the_request_and_in_no_log() {
     let request = heard.await.unwrap();
     assert!(request.contains("authorization: bearer s3cret\r\n") && request.contains("x-team: blue\r\n"), "{request}");
 }
+
+/// Some servers take their key in the address, which errors show.
+#[tokio::test]
+async fn keys_in_addresses_are_not_in_errors_or_logs() {
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    let server = McpServer::http("http://ann:hunter2@127.0.0.1:1/mcp?api_key=SECRET").tries(2, Duration::ZERO);
+    let error = McpServers::new().add("s", server).tools().await.err().unwrap();
+    // The library below logs what it likes.
+    let log: String = log.text().lines().filter(|line| line.contains("server=")).collect();
+    assert!(log.contains("tried again"), "{log}");
+    let seen = format!("{error} {error:?} {log}");
+    assert!(!seen.contains("SECRET") && !seen.contains("hunter2"), "{seen}");
+    assert!(error.to_string().contains("127.0.0.1:1/mcp"), "{error}");
+}
+
+/// A server in a shell: it says who it is and what it has, and never ends a call.
+#[cfg(target_os = "linux")]
+const SHELL_SERVER: &str = r#"
+while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case "$line" in
+        *'"method":"initialize"'*) result='"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}' ;;
+        *'"method":"tools/list"'*) result='"tools":[{"name":"slow","inputSchema":{"type":"object"}}]' ;;
+        *'"method":"tools/call"'*) echo $$ > "$1"; while :; do sleep 1; done ;;
+        *) continue ;;
+    esac
+    echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{$result}}"
+done"#;
+
+/// Whether a process does something.
+#[cfg(target_os = "linux")]
+fn is_alive(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.trim())).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with(['Z', 'X']))
+}
+
+/// Servers are often started by another program. That one ended, and the server went on; and while a call ran, nobody
+/// waited for either.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_program_has_started_ends_with_it_also_in_the_middle_of_a_call() {
+    let file = std::env::temp_dir().join(format!("superstep-shell-server-{}", std::process::id()));
+    let path = file.to_str().unwrap();
+    let wrapped = ["-c", r#"sh -c "$0" server "$1"; true"#, SHELL_SERVER, path];
+    let servers = McpServers::new().add("s", McpServer::stdio("sh", wrapped));
+    let tools = servers.tools().await.unwrap();
+    let call = tokio::spawn(super::answer(tools, "slow", serde_json::json!({})));
+    let process = tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            match std::fs::read_to_string(&file) {
+                Ok(process) if !process.is_empty() => return process,
+                _ => tokio::task::yield_now().await,
+            }
+        }
+    });
+    let process = process.await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(is_alive(&process));
+    servers.close().await;
+    let gone = async {
+        while is_alive(&process) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(1), gone).await.expect("the server was started by what was closed");
+    assert!(call.await.unwrap().unwrap_err().contains("broke the connection"));
+}

@@ -32,6 +32,7 @@ pub(super) struct Seen {
     /// The client has cancelled a call.
     pub(super) cancelled: Notify,
     has_more: AtomicUsize,
+    also: Mutex<Vec<&'static str>>,
     end: Mutex<CancellationToken>,
 }
 
@@ -54,6 +55,12 @@ impl Desk {
 
     pub(super) fn servers(&self) -> McpServers {
         McpServers::new().add("desk", self.server())
+    }
+
+    /// Has more tools, which say what they are called.
+    pub(super) fn also(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.also.lock().unwrap().extend(names);
+        self
     }
 
     /// Breaks the connection that was opened last.
@@ -142,6 +149,7 @@ impl ServerHandler for Desk {
         let mut names =
             vec!["echo", "everything", "fail", "wait", "steps", "crawl", "ask", "ask_twice", "sample", "grow", "data"];
         names.extend((self.has_more.load(Ordering::SeqCst) > 0).then_some("grown"));
+        names.extend(&*self.also.lock().unwrap());
         Ok(ListToolsResult::with_all_items(names.into_iter().map(tool).collect()))
     }
 
@@ -178,6 +186,7 @@ impl ServerHandler for Desk {
                 cx.peer.notify_tool_list_changed().await.map_err(failed)?;
                 said("grown")
             }
+            also if self.also.lock().unwrap().contains(&also) => said(also),
             other => Err(ErrorData::invalid_params(format!("unknown tool {other}"), None)),
         }
     }

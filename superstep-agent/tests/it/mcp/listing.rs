@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use superstep::{Block, Media, Message, ToolCall};
 use superstep_agent::mcp::{McpServers, ToolNames};
-use superstep_agent::{ChatRequest, ReactAgent, ReactState, Reply, ScriptedModel};
+use superstep_agent::{ChatRequest, ReactAgent, ReactState, Reply, ScriptedModel, tool};
 
 use super::desk::Desk;
 use super::{answer, names};
@@ -104,4 +104,66 @@ async fn an_agent_with_live_tools_can_call_what_came_later() {
     assert_eq!(said, ["go", "", "grown", "", "hello", "done"]);
     let told = |request: &ChatRequest| request.tools.iter().filter(|tool| tool.name == "grown").count();
     assert_eq!(model.requests().iter().map(told).collect::<Vec<_>>(), [0, 1, 1]);
+}
+
+/// Providers refuse dots, spaces and slashes; and two servers whose names and tools ran together lost one of them.
+#[tokio::test]
+async fn names_are_fit_for_providers_and_no_two_tools_have_one() {
+    let long = "a_tool_whose_name_is_so_long_that_no_provider_takes_it_as_it_is_version_1";
+    let desk = Desk::default().also(["files/read.v2", "files read.v2", long]);
+    let servers =
+        McpServers::new().add("my server", desk.server().only(move |tool| tool.contains("read") || tool == long));
+    for names_of in [ToolNames::PrefixedIfNeeded, ToolNames::Prefixed] {
+        let tools = servers.clone().names(names_of).tools().await.unwrap();
+        let mut all = names(&tools);
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        assert!(all.iter().all(|name| name.len() <= 64 && name.chars().all(is_fit)), "{all:?}");
+        assert!(all[0].starts_with("my_server_files_read_v2"), "{all:?}");
+        let said = answer(tools, all[1].clone().leak(), json!({})).await.unwrap();
+        assert_eq!(said.text(), "files read.v2", "the server knows it by its own name");
+        all.dedup();
+        assert_eq!(all.len(), 3, "{all:?}");
+    }
+    let (a, b) = (Desk::default().also(["x_y"]), Desk::default().also(["y"]));
+    let servers = McpServers::new().add("a", a.server().only(|tool| tool == "x_y"));
+    let servers = servers.add("a_x", b.server().only(|tool| tool == "y")).names(ToolNames::Prefixed);
+    let tools = servers.tools().await.unwrap();
+    let all = names(&tools);
+    assert_ne!(all[0], all[1]);
+    assert!(all.iter().all(|name| name.starts_with("a_x_y_")), "{all:?}");
+    assert_eq!(answer(tools, all[1].clone().leak(), json!({})).await.unwrap().text(), "y");
+}
+
+/// A server that announced a tool of the agent's own name got the calls that were meant for it.
+#[tokio::test]
+async fn a_server_cannot_take_the_place_of_a_tool_of_the_program() {
+    /// Greets.
+    #[tool]
+    fn grown() -> &'static str {
+        "mine"
+    }
+    /// Echoes.
+    #[tool]
+    fn echo() -> &'static str {
+        "mine"
+    }
+    let call = |name: &str| Message::calls("", [ToolCall::new(name, name, json!({ "text": "theirs" }))]);
+    for live in [false, true] {
+        let servers = Desk::default().servers();
+        let replies = ["grow", "echo", "desk_echo", "grown"].map(|name| Reply::from(call(name)));
+        let model = Arc::new(ScriptedModel::new(replies.into_iter().chain([Reply::from("done")])));
+        let agent = ReactAgent::<ReactState>::new(model.clone());
+        let agent = if live {
+            agent.tool(echo).tool(grown).middleware(servers.live_tools().await.unwrap())
+        } else {
+            agent.tool(echo).tool(grown).tools(servers.tools().await.unwrap())
+        };
+        let out = agent.compile().unwrap().invoke("go").await.unwrap();
+        let said = |place: usize| out.state.messages[place].text().into_owned();
+        assert_eq!([said(4), said(6), said(8)], ["mine", "theirs", "mine"], "live: {live}");
+        let told: Vec<String> = model.requests()[3].tools.iter().map(|tool| tool.name.clone()).collect();
+        let times = |name: &str| told.iter().filter(|told| *told == name).count();
+        let counted = [times("echo"), times("desk_echo"), times("grown"), times("desk_grown")];
+        assert_eq!(counted, [1, 1, 1, usize::from(live)], "{told:?}");
+    }
 }

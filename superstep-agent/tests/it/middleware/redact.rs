@@ -1,12 +1,18 @@
 //! Things that nobody should read.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use superstep::{MemorySaver, Message, Mode};
-use superstep_agent::middleware::{Blocked, Place, Redact, Redaction, Sensitive};
+use superstep::{
+    Block, BoxError, Command, Context, Conversation, JsonMap, MemorySaver, Message, Mode, RichMessage, Role,
+};
+use superstep_agent::middleware::{
+    AskModel, Blocked, Fallback, Hooks, Middleware, ModelAsk, Place, Redact, Redaction, Sensitive, Turn,
+};
 use superstep_agent::{
-    ModelError, ModelErrorKind, OnToolError, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolSpec,
-    create_react_agent,
+    ModelError, ModelErrorKind, OnToolError, ReactState, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput,
+    ToolSpec, create_react_agent,
 };
 
 use super::{call, calls, texts};
@@ -216,4 +222,112 @@ async fn a_blocked_result_is_an_error_of_the_tool() {
     let agent = create_react_agent(looking_up(json!({})), [Directory]).middleware(redact).compile().unwrap();
     let error = agent.invoke("Who?").await.unwrap_err();
     assert!(error.to_string().contains("tool `directory` failed"), "{error}");
+}
+
+fn without_addresses() -> Redact {
+    Redact::new().find(Sensitive::Email, Redaction::Replace)
+}
+
+/// Redact took the model's place, and so did the fallback: nothing was taken out.
+#[tokio::test]
+async fn models_that_others_ask_instead_are_looked_at_too() {
+    struct Says(&'static str);
+    #[async_trait]
+    impl<S: Conversation> Middleware<S> for Says {
+        fn name(&self) -> &'static str {
+            "says"
+        }
+        async fn around_model(&self, _: ModelAsk<S>, _: AskModel<'_, S>) -> Result<Message, ModelError> {
+            Ok(Message::assistant(self.0))
+        }
+    }
+    let busy = || ScriptedModel::new([ModelError::new(ModelErrorKind::Overloaded, "large", "try later")]);
+    let fallback = Fallback::to(ScriptedModel::new(["Write to ann@example.org."]));
+    let agents = [
+        create_react_agent(busy(), ()).middleware(without_addresses()).middleware(fallback),
+        create_react_agent(busy(), ()).middleware(without_addresses()).middleware(Says("Write to ann@example.org.")),
+    ];
+    for agent in agents {
+        let agent = agent.compile().unwrap();
+        let mut events = agent.stream("Whom?").modes([Mode::Messages, Mode::Values]).start();
+        while let Some(event) = events.next().await {
+            assert!(!event.unwrap().to_json().unwrap().to_string().contains("ann@"));
+        }
+        assert_eq!(events.output().unwrap().state.messages[1].text(), "Write to [REDACTED_EMAIL].");
+    }
+}
+
+/// Knows Ann in many ways.
+struct Register;
+
+#[async_trait]
+impl Tool for Register {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("register", "Knows everybody.")
+    }
+    async fn call(&self, args: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let mail = "ann@example.org";
+        match args["how"].as_str() {
+            Some("beside") => Ok(ToolOutput::text("found").artifact(json!({ mail: [{ "mail": mail }] }))),
+            Some("command") => {
+                let result = Message::tool_result(&*cx.call().id, mail);
+                let said = ReactState::say(vec![result, Message::user(format!("I am {mail}"))]);
+                Ok(ToolOutput::blocks(Vec::new()).command(Command::<ReactState>::new().update(said)))
+            }
+            _ => Err(ToolError::invalid("there is no such way")),
+        }
+    }
+}
+
+/// Only the text of plain results was looked at.
+#[tokio::test]
+async fn thoughts_artifacts_commands_and_words_about_errors_are_looked_at() {
+    let look = calls([
+        call("c1", "register", json!({ "how": "beside" })),
+        call("c2", "register", json!({ "how": "command" })),
+        call("c3", "register", json!({ "how": "ann@example.org" })),
+    ]);
+    let thinks = RichMessage::new(
+        Role::Assistant,
+        vec![
+            Block::Reasoning {
+                text: "It is ann@example.org.".into(),
+                signature: Some("s".into()),
+                extra: JsonMap::new(),
+            },
+            Block::Opaque { provider: "x".into(), value: json!({ "found": ["ann@example.org"] }) },
+            Block::text("Hello."),
+        ],
+    );
+    let model = ScriptedModel::new([look, thinks.into()]);
+    let agent = create_react_agent(model.clone(), [Register]).middleware(without_addresses()).compile().unwrap();
+    let out = agent.invoke("Who?").await.unwrap();
+    assert_eq!(out.state.messages.len(), 7);
+    let said = serde_json::to_string(&out.state.messages[2..]).unwrap();
+    assert!(!said.contains("ann@"), "{said}");
+    assert!(said.contains(r#"{"[REDACTED_EMAIL]":[{"mail":"[REDACTED_EMAIL]"}]}"#), "{said}");
+    assert!(said.contains("with kwargs") && said.contains("I am [REDACTED_EMAIL]"), "{said}");
+    assert!(!said.contains("signature"), "thoughts that were changed prove nothing: {said}");
+}
+
+/// Somebody else than the user may say a human's words in the middle of a run.
+#[tokio::test]
+async fn what_a_human_says_in_the_middle_of_a_run_is_looked_at_before_the_model_reads_it() {
+    struct Reminds;
+    #[async_trait]
+    impl<S: Conversation> Middleware<S> for Reminds {
+        fn name(&self) -> &'static str {
+            "reminds"
+        }
+        fn hooks(&self) -> Hooks {
+            Hooks { before_model: true, ..Hooks::default() }
+        }
+        async fn before_model(&self, _: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+            Ok(Turn::say([Message::user("I am bob@example.org.")]))
+        }
+    }
+    let model = ScriptedModel::new(["Hello."]);
+    let agent = create_react_agent(model.clone(), ()).middleware(without_addresses()).middleware(Reminds);
+    agent.compile().unwrap().invoke("Hi.").await.unwrap();
+    assert_eq!(texts(&model.requests()[0].messages), ["Hi.", "I am [REDACTED_EMAIL]."]);
 }

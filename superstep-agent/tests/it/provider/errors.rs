@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use superstep_agent::{Anthropic, ChatModel, Gemini, ModelError, ModelErrorKind, OpenAi, OpenAiResponses, chat_model};
+use superstep_agent::middleware::RetryModel;
+use superstep_agent::{
+    Anthropic, ChatModel, Gemini, ModelError, ModelErrorKind, OpenAi, OpenAiResponses, chat_model, create_react_agent,
+};
 use tokio::time::Instant;
 
 use super::listen;
@@ -154,4 +157,19 @@ fn models_by_name_say_what_is_missing() {
     let words = |name: &str| chat_model(name).err().unwrap().to_string();
     assert_eq!(words("gpt-5"), "model `gpt-5`: say whose model it is, like `openai:gpt-5`");
     assert_eq!(chat_model("ollama:qwen3:8b").unwrap().name(), "qwen3:8b");
+}
+
+/// The provider is not asked again inside the model, but it was by the middleware around it.
+#[tokio::test(start_paused = true)]
+async fn what_no_other_try_mends_is_not_tried_again_by_anybody() {
+    let quota = r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+    for (status, body) in [(429, quota), (402, r#"{"error":{"message":"pay first"}}"#)] {
+        let server = Server::start([Answer::json(status, body), Answer::json(status, body)]).await;
+        let model = OpenAi::new("m").base_url(server.url());
+        let agent = create_react_agent(model, ()).middleware(RetryModel::new()).compile().unwrap();
+        let error = agent.invoke("hi").await.unwrap_err();
+        let error = error.downcast_ref::<ModelError>().unwrap();
+        assert_eq!((error.kind(), error.is_retryable()), (ModelErrorKind::RateLimited, false));
+        assert_eq!(server.requests().len(), 1, "status {status}");
+    }
 }

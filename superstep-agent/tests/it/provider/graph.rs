@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use superstep::{AgentState, AgentStateUpdate, EventData, MemorySaver, Message, Mode, START, StateGraph};
-use superstep_agent::{Anthropic, ChatModelExt, ChatRequest};
+use superstep_agent::{Anthropic, ChatModelExt, ChatRequest, create_react_agent, tool};
 
 use super::server::{Answer, Server};
 use super::{question, read, results, weather, without_stream};
@@ -50,4 +50,34 @@ async fn a_conversation_goes_on_from_its_checkpoint_as_it_was() {
     }
     let expected: Value = serde_json::from_str(&read(exchanges[1], "request.json")).unwrap();
     assert_eq!(without_stream(server.requests()[1].json()), expected);
+}
+
+/// The provider's own tools threw the agent's away, and a turn that the provider broke off was taken for the answer.
+#[tokio::test(start_paused = true)]
+async fn tools_of_the_provider_stand_beside_those_of_the_agent() {
+    /// Adds.
+    #[tool]
+    fn add(a: i64, b: i64) -> i64 {
+        a + b
+    }
+    let answer = |words: &str, reason: &str| {
+        let content = json!([{ "type": "text", "text": words }]);
+        let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
+        let (id, role) = (format!("msg_{reason}"), "assistant");
+        let body = json!({ "id": id, "type": "message", "role": role, "model": "m", "content": content,
+            "stop_reason": reason, "usage": usage });
+        Answer::json(200, body.to_string())
+    };
+    let server = Server::start([answer("Let me see.", "pause_turn"), answer("Found.", "end_turn")]).await;
+    let search = json!([{ "type": "web_search_20250305", "name": "web_search" }]);
+    let model = Anthropic::new("m").base_url(server.url()).setting("tools", search);
+    let agent = create_react_agent(model, [add]).compile().unwrap();
+    let out = agent.invoke("Look it up.").await.unwrap();
+    let said: Vec<_> = out.state.messages.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(said, ["Look it up.", "Let me see.", "Found."]);
+    let asked: Vec<Value> = server.requests().iter().map(|request| request.json()).collect();
+    let tools: Vec<_> = asked[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(tools, ["add", "web_search"]);
+    assert_eq!(asked[1]["messages"][1]["role"], "assistant");
+    assert_eq!(asked[1]["messages"].as_array().unwrap().len(), 2, "it goes on where it was");
 }

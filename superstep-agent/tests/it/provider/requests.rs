@@ -1,7 +1,8 @@
 //! What requests say about tools and settings, at every provider.
 
 use serde_json::{Value, json};
-use superstep_agent::{Anthropic, ChatModel, ChatRequest, Gemini, OpenAi, OpenAiResponses, ToolChoice};
+use superstep::{Message, ToolCall};
+use superstep_agent::{Anthropic, ChatModel, ChatRequest, Gemini, OpenAi, OpenAiResponses, OutputSchema, ToolChoice};
 
 use super::server::{Answer, Server};
 use super::{question, read, weather};
@@ -91,4 +92,53 @@ async fn tools_can_speak_to_their_provider() {
     assert_eq!(anthropic["tools"][0]["strict"], true);
     let gemini = sent("gemini/text", request(), |url| Gemini::new("m").base_url(url)).await;
     assert_eq!(gemini["tools"][0]["functionDeclarations"][0]["strict"], true);
+}
+
+/// A comment on a field of a nested type stands beside a reference in its schema, which is refused.
+#[tokio::test(start_paused = true)]
+async fn references_in_an_asked_form_stand_alone() {
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Trip {
+        /// Where it begins.
+        from: Place,
+    }
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Place {
+        city: String,
+    }
+    let request = || ChatRequest::new([question()]).output(OutputSchema::of::<Trip>());
+    let openai = sent("openai/text", request(), |url| OpenAi::new("m").base_url(url)).await;
+    let from = json!({"description": "Where it begins.", "anyOf": [{"$ref": "#/$defs/Place"}]});
+    assert_eq!(openai["response_format"]["json_schema"]["schema"]["properties"]["from"], from);
+    let anthropic = sent("anthropic/text", request(), |url| Anthropic::new("m").base_url(url)).await;
+    assert_eq!(anthropic["output_config"]["format"]["schema"]["properties"]["from"], from);
+}
+
+/// Models refuse conversations in which they have the last word already, as they have when an agent asks for the form
+/// of its answer.
+#[tokio::test(start_paused = true)]
+async fn the_user_has_the_last_word() {
+    let request = || ChatRequest::new([question(), Message::assistant("It is fine.")]);
+    let form = || request().output(OutputSchema::new("f", json!({"type": "object", "properties": {}})));
+    let anthropic = |request| sent("anthropic/text", request, |url| Anthropic::new("m").base_url(url));
+    let said = |words: &str| json!({"role": "user", "content": [{"type": "text", "text": words}]});
+    assert_eq!(anthropic(request()).await["messages"][2], said("Go on."));
+    assert_eq!(anthropic(form()).await["messages"][2], said("Give that answer in the asked form."));
+    let gemini = sent("gemini/text", request(), |url| Gemini::new("m").base_url(url)).await;
+    assert_eq!(gemini["contents"][2], json!({"role": "user", "parts": [{"text": "Go on."}]}));
+}
+
+/// The last call of an id named the results of all calls of that id.
+#[tokio::test(start_paused = true)]
+async fn results_of_calls_with_one_id_keep_their_names_at_gemini() {
+    let round = |name: &str| {
+        let call = ToolCall::new("call_0", name, json!({}));
+        [Message::calls("", [call]), Message::tool_result("call_0", "done")]
+    };
+    let messages = [question()].into_iter().chain(round("first")).chain(round("second"));
+    let body = sent("gemini/text", ChatRequest::new(messages), |url| Gemini::new("m").base_url(url)).await;
+    let name = |place: usize| body["contents"][place]["parts"][0]["functionResponse"]["name"].clone();
+    assert_eq!((name(2), name(4)), (json!("first"), json!("second")));
 }

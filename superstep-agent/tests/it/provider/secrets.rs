@@ -69,6 +69,21 @@ async fn keys_are_seen_nowhere() {
     assert!(!seen.contains(KEY) && !log.contains(KEY), "{seen}\n{log}");
 }
 
+/// An address may hold a password: it was shown, and became the name under which answers are kept.
+#[tokio::test(start_paused = true)]
+async fn passwords_in_addresses_are_seen_nowhere() {
+    let server = Server::start([Answer::json(200, read("openai/text", "answer.json"))]).await;
+    let url = server.url().replace("http://", "http://user:hunter2@");
+    let model = OpenAi::new("m").base_url(url);
+    let answer = model.generate("hi".into()).await.unwrap();
+    let host = server.url().replace("http://", "").split('/').next().unwrap().to_owned();
+    assert_eq!(answer.clone().into_rich().unwrap().response["provider"], host);
+    let gone = OpenAi::new("m").base_url("http://user:hunter2@127.0.0.1:1/v1?key=hunter2").retries(0);
+    let error = gone.generate("hi".into()).await.unwrap_err();
+    let seen = format!("{model:?} {gone:?} {error} {error:?} {}", serde_json::to_string(&answer).unwrap());
+    assert!(!seen.contains("hunter2") && seen.contains("http://127.0.0.1:1/v1"), "{seen}");
+}
+
 /// What the next tests are about depends on the environment, so each part runs in a process of its own.
 fn with_env(part: &str, variables: &[(&str, &str)]) {
     let mut test = Command::new(std::env::current_exe().unwrap());

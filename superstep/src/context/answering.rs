@@ -1,0 +1,192 @@
+//! Where a task stands with its questions and its calls.
+//!
+//! Answers are saved as one list: those to the task's own questions in their order, and behind them, under a name of
+//! its own, what the scopes have. A scope that waits is saved too, so that the next answer finds it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{NullResume, Scope, TaskContext};
+use crate::id::interrupt_id;
+use crate::node::{Interrupt, ParentCommand};
+
+const SCOPES: &str = "superstep:scopes";
+
+/// Where a task stands with its questions and its calls.
+#[derive(Default)]
+pub(crate) struct Answering {
+    /// The answers it has, in order.
+    resume: Vec<Value>,
+    asked: usize,
+    /// How many answers this attempt has used, if it used any.
+    used: Option<usize>,
+    scopes: BTreeMap<String, InScope>,
+    /// The questions it waits for.
+    pub(crate) open: Option<Vec<Interrupt>>,
+    /// A command for the parent graph that came out of a graph called inside.
+    pub(crate) parent: Option<ParentCommand>,
+    /// An answer did not fit: the attempt counts as if it had not been given.
+    pub(crate) bad_answer: bool,
+    pub(crate) calls: usize,
+    subgraphs: HashMap<String, usize>,
+}
+
+/// Where a scope stands.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct InScope {
+    /// The answers to its own questions, in order.
+    given: Vec<Value>,
+    /// Whether it waits for an answer to a question of its own.
+    waits: bool,
+    /// The questions of a graph called in it that wait.
+    inside: Vec<String>,
+    /// Answers for that graph, kept until it is called again: another scope may end the task before.
+    kept: BTreeMap<String, Value>,
+}
+
+impl InScope {
+    /// Takes the answers that came for what it waits for.
+    fn take_answers(&mut self, namespace: &str, by_id: Option<&BTreeMap<String, Value>>, unaddressed: &NullResume) {
+        let find = |id: &str| by_id.and_then(|map| map.get(id).cloned()).or_else(|| unaddressed.take());
+        if std::mem::take(&mut self.waits) {
+            self.given.extend(find(&interrupt_id(namespace, self.given.len())));
+        }
+        for id in std::mem::take(&mut self.inside) {
+            self.kept.extend(find(&id).map(|answer| (id, answer)));
+        }
+    }
+}
+
+impl Answering {
+    /// With the answers that were saved, and those that came now.
+    pub(crate) fn new(
+        mut saved: Vec<Value>,
+        namespace: &str,
+        by_id: Option<&BTreeMap<String, Value>>,
+        unaddressed: &NullResume,
+    ) -> Self {
+        let mut scopes = take_scopes(&mut saved);
+        for (key, scope) in &mut scopes {
+            scope.take_answers(&scoped_namespace(namespace, key), by_id, unaddressed);
+        }
+        let ids = [interrupt_id(namespace, saved.len()), interrupt_id(namespace, 0)];
+        saved.extend(by_id.and_then(|map| ids.iter().find_map(|id| map.get(id)).cloned()));
+        Self { resume: saved, scopes, ..Self::default() }
+    }
+
+    /// Makes ready for another attempt: questions count from the first again.
+    pub(super) fn begin_attempt(&mut self) {
+        (self.asked, self.used, self.calls) = (0, None, 0);
+        (self.open, self.parent, self.bad_answer) = (None, None, false);
+        self.scopes.values_mut().for_each(|scope| (scope.waits, scope.inside) = (false, Vec::new()));
+    }
+
+    /// Whether it has neither asked nor answered, and no command came out of a graph inside.
+    pub(super) fn is_untroubled(&self) -> bool {
+        let has_answers = self.used.is_some() || !self.scopes.is_empty();
+        self.open.is_none() && self.parent.is_none() && !has_answers && !self.bad_answer
+    }
+
+    /// The answer to the task's next question; if there is none yet, the question is open.
+    pub(super) fn ask(&mut self, question: Value, task: &TaskContext) -> Option<Value> {
+        let ix = self.asked;
+        self.asked += 1;
+        if ix >= self.resume.len() {
+            let Some(answer) = task.null_resume.take() else {
+                let id = interrupt_id(&task.namespace, self.resume.len());
+                self.wait_for([Interrupt::new(id, question)]);
+                return None;
+            };
+            self.resume.push(answer);
+        }
+        self.used = Some(ix + 1);
+        Some(self.resume[ix].clone())
+    }
+
+    /// The same for the next question of a scope.
+    pub(super) fn ask_in(&mut self, scope: &Scope, question: Value, task: &TaskContext) -> Option<Value> {
+        let ix = scope.next_question();
+        let known = self.scopes.entry(scope.key().to_owned()).or_default();
+        if ix >= known.given.len() {
+            let Some(answer) = task.null_resume.take() else {
+                known.waits = true;
+                let id = interrupt_id(&scoped_namespace(&task.namespace, scope.key()), known.given.len());
+                self.wait_for([Interrupt::new(id, question)]);
+                return None;
+            };
+            known.given.push(answer);
+        }
+        Some(known.given[ix].clone())
+    }
+
+    /// The answer that was given last does not fit: it counts as not given.
+    pub(super) fn take_back(&mut self, scope: Option<&Scope>) {
+        self.bad_answer = true;
+        match scope.and_then(|scope| Some((self.scopes.get_mut(scope.key())?, scope.last_question()))) {
+            Some((known, place)) => {
+                known.given.truncate(place);
+                known.waits = true;
+            }
+            None => self.used = self.used.map(|used| used - 1).filter(|used| *used > 0),
+        }
+    }
+
+    /// The answers that were kept for a graph that is called in a scope now.
+    pub(crate) fn take_kept(&mut self, scope: Option<&Scope>) -> BTreeMap<String, Value> {
+        let known = scope.and_then(|scope| self.scopes.get_mut(scope.key()));
+        known.map(|known| std::mem::take(&mut known.kept)).unwrap_or_default()
+    }
+
+    /// A graph called inside asks.
+    pub(crate) fn wait_inside(&mut self, scope: Option<&Scope>, questions: Vec<Interrupt>) {
+        if let Some(scope) = scope {
+            let known = self.scopes.entry(scope.key().to_owned()).or_default();
+            known.inside = questions.iter().map(|question| question.id.clone()).collect();
+        }
+        self.wait_for(questions);
+    }
+
+    /// Keeps questions open beside those that others ask in the same task: graphs inside may run at once. Of a task's
+    /// own questions the first is kept, because they are answered one after another.
+    fn wait_for(&mut self, questions: impl IntoIterator<Item = Interrupt>) {
+        let open = self.open.get_or_insert_default();
+        for question in questions {
+            if open.iter().all(|known| known.id != question.id) {
+                open.push(question);
+            }
+        }
+    }
+
+    /// How many graphs were called before in this scope.
+    pub(crate) fn count_subgraph(&mut self, scope: Option<&Scope>) -> usize {
+        let count = self.subgraphs.entry(scope.map_or("", |scope| scope.key()).to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// The answers that this attempt used, to be saved.
+    pub(crate) fn to_save(&self) -> Option<Vec<Value>> {
+        if self.scopes.is_empty() {
+            return self.used.map(|used| self.resume[..used].to_vec());
+        }
+        let mut saved = self.resume[..self.used.unwrap_or(self.resume.len())].to_vec();
+        let scopes = serde_json::to_value(&self.scopes).unwrap_or_default();
+        saved.push(Map::from_iter([(SCOPES.to_owned(), scopes)]).into());
+        Some(saved)
+    }
+}
+
+/// The namespace that names the questions of a scope, and the graphs called in it: the id of the task is longer by it.
+pub(crate) fn scoped_namespace(namespace: &str, scope: &str) -> String {
+    format!("{namespace}.{}", scope.replace(['|', ':'], "_"))
+}
+
+fn take_scopes(saved: &mut Vec<Value>) -> BTreeMap<String, InScope> {
+    let Some(scopes) = saved.last().and_then(|last| last.get(SCOPES)).cloned() else { return BTreeMap::new() };
+    let Ok(scopes) = serde_json::from_value(scopes) else { return BTreeMap::new() };
+    saved.pop();
+    scopes
+}
