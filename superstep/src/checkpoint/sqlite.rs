@@ -244,13 +244,15 @@ impl Checkpointer for SqliteSaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError> {
         check_name(thread)?;
-        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        let with = self.settings();
+        let (name, with) = (thread.to_owned(), self.settings());
         // A claim that a crash of the machine takes back has lost all who could be fenced by it.
-        let job = move |connection: &Connection| with.on(connection).claim(&thread, &namespace, checkpoint);
-        let (claim, expired) = self.database.write(Synced::No, job).await?;
+        let job = move |connection: &Connection| with.on(connection).claim(&name);
+        let (epoch, expired) = self.database.write_awaited(Synced::No, job).await?;
+        // Whoever writes after the claim has fenced it: what is read here is what it may go on from, or it never will.
+        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
+        let (head, found) = self.read(move |work| work.get(&thread, &namespace, checkpoint)).await?;
         self.clear(expired).await?;
-        Ok(claim)
+        Ok(Claim::new(epoch, head, found))
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
-use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
@@ -19,17 +19,11 @@ struct Leased {
 
 impl Work<'_> {
     /// Claims a thread; what is left of one that had expired belongs to nobody from then on.
-    pub(super) fn claim(
-        &self,
-        thread: &str,
-        namespace: &str,
-        checkpoint: Option<CheckpointId>,
-    ) -> Result<(Claim, Vec<i64>), CheckpointError> {
+    pub(super) fn claim(&self, thread: &str) -> Result<(Epoch, Vec<i64>), CheckpointError> {
         let expired = self.forget_expired(thread)?.unwrap_or_default();
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![thread, epoch, micros(SystemTime::now())]))?;
-        let (head, found) = self.get(thread, namespace, checkpoint)?;
-        Ok((Claim::new(Epoch::from_u64(epoch.unsigned_abs()), head, found), expired))
+        Ok((Epoch::from_u64(epoch.unsigned_abs()), expired))
     }
 
     pub(super) fn next_epoch(&self) -> Result<i64, CheckpointError> {
