@@ -39,7 +39,7 @@ fn least_ratio(workload: &Workload, rows: &Rows) -> Option<f64> {
         "w1" | "w2" | "w5" => Some(500.0),
         "w6mem" => Some(300.0),
         "w6threads" => None,
-        "chats" => Some(20.0),
+        "chats" => Some(30.0),
         case if DISK.contains(&case) => match workload.size {
             // What they save grows with the conversation, what we save does not.
             400 => lead(rows, (case, 100)).map(|lead| lead.own.max(30.0)).or(Some(30.0)),

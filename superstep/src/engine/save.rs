@@ -1,16 +1,19 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
-use std::collections::VecDeque;
+mod journal;
+mod queue;
+
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context as Poller, Poll};
 
-use crate::checkpoint::Blob;
 use serde_json::Value;
-use tokio::task::{JoinError, JoinHandle};
 
+pub(crate) use self::journal::{Entry, Journal};
+use self::journal::{TailSize, size_of};
+use self::queue::SaveQueue;
 use super::apply::guarded;
 use super::bridge::{Bridge, migrated_state};
 use super::control;
@@ -18,85 +21,12 @@ use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue,
-    Labels, Lease, ListQuery, Name, SavedCheckpoint, SavedField, Saving, SharedMap, Source, TaskRecord, Texts,
-    WriteRecord,
+    Labels, Lease, ListQuery, SavedCheckpoint, SavedField, Saving, SharedMap, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
 use crate::state::{Put, Scratch, State};
-
-/// The fields that changed since the last checkpoint.
-#[derive(Debug, Default)]
-pub(crate) struct Journal {
-    /// In the order of fields.
-    changed: Vec<(usize, Entry)>,
-    /// For fields saved as tails: how much lies in the tail, and in the last whole value.
-    tails: Vec<(usize, TailSize)>,
-    /// Fields of an earlier version of the state that are no more: the next checkpoint must not inherit them.
-    gone: Vec<Name>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Entry {
-    /// Encode the value when it is saved.
-    Dirty,
-    Whole(Blob),
-    Tail(Vec<Blob>),
-    Absent,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct TailSize {
-    tail: usize,
-    whole: usize,
-    /// How long the tail may grow before the value is looked at again.
-    most: usize,
-}
-
-impl Journal {
-    fn set(&mut self, field: usize, entry: Entry) {
-        match self.changed.binary_search_by_key(&field, |(f, _)| *f) {
-            Ok(place) => self.changed[place].1 = entry,
-            Err(place) => self.changed.insert(place, (field, entry)),
-        }
-    }
-
-    /// A field changed, in a way that only its value tells.
-    pub(crate) fn dirty(&mut self, field: usize) {
-        self.set(field, Entry::Dirty);
-    }
-
-    /// A field has no value any more.
-    pub(crate) fn absent(&mut self, field: usize) {
-        self.set(field, Entry::Absent);
-    }
-
-    /// A field was written to, in this way.
-    pub(crate) fn note(&mut self, field: usize, entry: Entry) {
-        match entry {
-            Entry::Tail(writes) => self.tail(field, writes),
-            other => self.set(field, other),
-        }
-    }
-
-    /// These writes were merged into a field.
-    fn tail(&mut self, field: usize, writes: Vec<Blob>) {
-        match self.changed.iter_mut().find(|(f, _)| *f == field) {
-            None => self.set(field, Entry::Tail(writes)),
-            Some((_, Entry::Tail(earlier))) => earlier.extend(writes),
-            Some((_, entry)) => *entry = Entry::Dirty,
-        }
-    }
-}
-
-fn size_of(tails: &mut Vec<(usize, TailSize)>, field: usize) -> &mut TailSize {
-    let place = tails.iter().position(|(f, _)| *f == field).unwrap_or_else(|| {
-        tails.push((field, TailSize::of_whole(0)));
-        tails.len() - 1
-    });
-    &mut tails[place].1
-}
 
 /// What turns writes into records: how values are encoded, and the names of the graph.
 pub(crate) struct Scribe<S: State> {
@@ -610,131 +540,8 @@ impl<S: State> Saver<S> {
     }
 }
 
-impl TailSize {
-    fn of_whole(whole: usize) -> Self {
-        Self { whole, tail: 0, most: Self::TIMES * whole.max(Self::SMALL) }
-    }
-
-    fn read_back(whole: usize, tail: usize) -> Self {
-        Self { tail, ..Self::of_whole(whole) }
-    }
-
-    const SMALL: usize = 4096;
-    const TIMES: usize = 3;
-
-    /// Whether more writes go to the tail without a look at the value.
-    fn takes(&mut self, writes: &[Blob]) -> bool {
-        let more: usize = writes.iter().map(|b| b.len()).sum();
-        let fits = self.tail + more <= self.most;
-        self.tail += if fits { more } else { 0 };
-        fits
-    }
-
-    /// Whether a long tail is worth its bytes: most of what was written is still in the value, which takes so many
-    /// bytes as a whole. Then reading the tail costs little more than reading the value, and a whole value
-    /// would be saved for nothing.
-    fn is_all_value(&mut self, writes: &[Blob], value: usize) -> bool {
-        let more: usize = writes.iter().map(|b| b.len()).sum();
-        let all = self.whole + self.tail + more;
-        if value < all / 2 {
-            return false;
-        }
-        self.tail += more;
-        self.most = 2 * all;
-        true
-    }
-}
-
 /// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.
 enum Job {
     Checkpoint(Box<CheckpointRecord>),
     Writes(CheckpointId, Box<TaskRecord>),
-}
-
-/// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, to its
-/// end even if the run is dropped. The next one waits for it, unless the checkpointer keeps the order by itself.
-#[derive(Default)]
-struct SaveQueue {
-    /// The saves that are going on, in order.
-    going: Mutex<VecDeque<Going>>,
-    /// Who waits for it or is about to save, one after another; and how many they are.
-    turns: tokio::sync::Mutex<()>,
-    in_line: AtomicUsize,
-    /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
-    failed: OnceLock<Failed>,
-}
-
-enum Failed {
-    Fenced { thread: String, why: String },
-    Other(String),
-}
-
-type Going = JoinHandle<Result<(), CheckpointError>>;
-
-/// The right to save next.
-struct Turn<'a> {
-    _place: InLine<'a>,
-    _turn: tokio::sync::MutexGuard<'a, ()>,
-}
-
-struct InLine<'a>(&'a AtomicUsize);
-
-impl Drop for InLine<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-}
-
-impl SaveQueue {
-    async fn turn(&self) -> Turn<'_> {
-        self.in_line.fetch_add(1, Ordering::AcqRel);
-        let place = InLine(&self.in_line);
-        Turn { _place: place, _turn: self.turns.lock().await }
-    }
-
-    /// Waits for the saves that are going on. Whoever is dropped while waiting leaves it to the next.
-    async fn settle(&self) -> Result<(), CheckpointError> {
-        let ended = std::future::poll_fn(|cx| {
-            let mut going = lock(&self.going);
-            let all = self.take_ended(&mut going, cx);
-            if all.is_ok() && !going.is_empty() { Poll::Pending } else { Poll::Ready(all) }
-        });
-        ended.await?;
-        self.check()
-    }
-
-    /// Takes out the saves that have ended, and gives the first error. Each gives its result once: the end of the run
-    /// must not ask for it again.
-    fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
-        while let Some(first) = going.front_mut() {
-            let Poll::Ready(ended) = Pin::new(first).poll(cx) else { return Ok(()) };
-            going.pop_front();
-            self.note(joined(ended))?;
-        }
-        Ok(())
-    }
-
-    fn note(&self, result: Result<(), CheckpointError>) -> Result<(), CheckpointError> {
-        if let Err(error) = &result {
-            self.failed.get_or_init(|| match error {
-                CheckpointError::Fenced { thread, why } => Failed::Fenced { thread: thread.clone(), why: why.clone() },
-                other => Failed::Other(other.to_string()),
-            });
-        }
-        result
-    }
-
-    fn check(&self) -> Result<(), CheckpointError> {
-        match self.failed.get() {
-            None => Ok(()),
-            Some(Failed::Fenced { thread, why }) => {
-                Err(CheckpointError::Fenced { thread: thread.clone(), why: why.clone() })
-            }
-            Some(Failed::Other(why)) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
-        }
-    }
-}
-
-fn joined(ended: Result<Result<(), CheckpointError>, JoinError>) -> Result<(), CheckpointError> {
-    ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
 }

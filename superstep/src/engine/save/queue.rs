@@ -1,0 +1,100 @@
+//! Saves that go on beside a run.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::task::{Context as Poller, Poll};
+
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::checkpoint::CheckpointError;
+use crate::context::lock;
+
+/// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, to its
+/// end even if the run is dropped. The next one waits for it, unless the checkpointer keeps the order by itself.
+#[derive(Default)]
+pub(super) struct SaveQueue {
+    /// The saves that are going on, in order.
+    pub(super) going: Mutex<VecDeque<Going>>,
+    /// Who waits for it or is about to save, one after another; and how many they are.
+    turns: tokio::sync::Mutex<()>,
+    pub(super) in_line: AtomicUsize,
+    /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
+    failed: OnceLock<Failed>,
+}
+
+enum Failed {
+    Fenced { thread: String, why: String },
+    Other(String),
+}
+
+pub(super) type Going = JoinHandle<Result<(), CheckpointError>>;
+
+/// The right to save next.
+pub(super) struct Turn<'a> {
+    _place: InLine<'a>,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+struct InLine<'a>(&'a AtomicUsize);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl SaveQueue {
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        self.in_line.fetch_add(1, Ordering::AcqRel);
+        let place = InLine(&self.in_line);
+        Turn { _place: place, _turn: self.turns.lock().await }
+    }
+
+    /// Waits for the saves that are going on. Whoever is dropped while waiting leaves it to the next.
+    pub(super) async fn settle(&self) -> Result<(), CheckpointError> {
+        let ended = std::future::poll_fn(|cx| {
+            let mut going = lock(&self.going);
+            let all = self.take_ended(&mut going, cx);
+            if all.is_ok() && !going.is_empty() { Poll::Pending } else { Poll::Ready(all) }
+        });
+        ended.await?;
+        self.check()
+    }
+
+    /// Takes out the saves that have ended, and gives the first error. Each gives its result once: the end of the run
+    /// must not ask for it again.
+    pub(super) fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
+        while let Some(first) = going.front_mut() {
+            let Poll::Ready(ended) = Pin::new(first).poll(cx) else { return Ok(()) };
+            going.pop_front();
+            self.note(joined(ended))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn note(&self, result: Result<(), CheckpointError>) -> Result<(), CheckpointError> {
+        if let Err(error) = &result {
+            self.failed.get_or_init(|| match error {
+                CheckpointError::Fenced { thread, why } => Failed::Fenced { thread: thread.clone(), why: why.clone() },
+                other => Failed::Other(other.to_string()),
+            });
+        }
+        result
+    }
+
+    pub(super) fn check(&self) -> Result<(), CheckpointError> {
+        match self.failed.get() {
+            None => Ok(()),
+            Some(Failed::Fenced { thread, why }) => {
+                Err(CheckpointError::Fenced { thread: thread.clone(), why: why.clone() })
+            }
+            Some(Failed::Other(why)) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
+        }
+    }
+}
+
+fn joined(ended: Result<Result<(), CheckpointError>, JoinError>) -> Result<(), CheckpointError> {
+    ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
+}
