@@ -11,7 +11,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use crate::checkpoint::{Checkpointer, Codec};
-use crate::context::{Context, lock, scoped_namespace};
+use crate::context::{Context, TaskContext, lock, scoped_namespace};
 use crate::draw::Drawing;
 use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
@@ -98,42 +98,35 @@ impl<S: State> CompiledStateGraph<S> {
         self
     }
 
+    /// The namespace of its next call in a task. One history for all calls is one for all scopes too.
+    fn place_inside(&self, cx: &Context) -> String {
+        let scope = cx.scope.as_deref().filter(|_| !matches!(self.persistence, Persistence::Own));
+        let namespace = match scope {
+            Some(scope) => scoped_namespace(&cx.task.namespace, scope.key()),
+            None => self.history_namespace(&cx.task.namespace),
+        };
+        match lock(&cx.task.answers).count_subgraph(scope) {
+            0 => namespace,
+            calls => format!("{namespace}|{calls}"),
+        }
+    }
+
+    fn saver_inside(&self, task: &TaskContext, namespace: &str) -> Option<Saver<S>> {
+        let run = &task.run;
+        if matches!(self.persistence, Persistence::Never) {
+            return None;
+        }
+        let (checkpointer, thread) = (run.checkpointer.clone()?, run.thread.clone()?);
+        let (ids, texts) = (run.ids().clone(), &self.plan.texts);
+        Some(Saver::new(checkpointer, self.codec?, thread, namespace.to_owned(), run.durability, ids, texts))
+    }
+
     /// Runs the graph inside a task of another one.
     async fn run_inside(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
         cx.task.touch();
         let task = &cx.task;
-        let own_history = matches!(self.persistence, Persistence::Own);
-        // One history for all calls is one for all scopes too.
-        let scope = cx.scope.as_deref();
-        let place = scope.filter(|_| !own_history);
-        let (calls, kept) = {
-            let mut answers = lock(&task.answers);
-            (answers.count_subgraph(place), answers.take_kept(scope))
-        };
-        let mut namespace = match place {
-            Some(scope) => scoped_namespace(&task.namespace, scope.key()),
-            None => self.history_namespace(&task.namespace),
-        };
-        if calls > 0 {
-            namespace = format!("{namespace}|{calls}");
-        }
-        let saver = match (&self.persistence, &task.run.checkpointer, &task.run.thread, self.codec) {
-            (Persistence::Never, ..) => None,
-            (_, Some(checkpointer), Some(thread), Some(codec)) => {
-                let texts = &self.plan.texts;
-                let (thread, namespace) = (thread.clone(), namespace.clone());
-                Some(Saver::new(
-                    checkpointer.clone(),
-                    codec,
-                    thread,
-                    namespace,
-                    task.run.durability,
-                    task.run.ids().clone(),
-                    texts,
-                ))
-            }
-            _ => None,
-        };
+        let (namespace, kept) = (self.place_inside(cx), lock(&task.answers).take_kept(cx.scope.as_deref()));
+        let saver = self.saver_inside(task, &namespace);
         let config = LoopConfig {
             namespace,
             checkpoint: None,
@@ -146,7 +139,7 @@ impl<S: State> CompiledStateGraph<S> {
             stop_before: None,
             stop_after: None,
             output: self.plan.output.clone(),
-            own_history,
+            own_history: matches!(self.persistence, Persistence::Own),
         };
         let (graph, thread) = (&*self.plan.name, task.run.thread.as_deref());
         let span = tracing::debug_span!("run", graph, thread, namespace = &*config.namespace, attempt = cx.attempt());
@@ -154,7 +147,7 @@ impl<S: State> CompiledStateGraph<S> {
         match run.drive(input).instrument(span).await? {
             Ended::Done => Ok(Inside::Done(run)),
             Ended::Paused(interrupts) => {
-                lock(&task.answers).wait_inside(scope, interrupts);
+                lock(&task.answers).wait_inside(cx.scope.as_deref(), interrupts);
                 Ok(Inside::Waits)
             }
             Ended::Parent(command) => {

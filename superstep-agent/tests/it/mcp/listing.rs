@@ -153,10 +153,11 @@ async fn a_server_cannot_take_the_place_of_a_tool_of_the_program() {
         let replies = ["grow", "echo", "desk_echo", "grown"].map(|name| Reply::from(call(name)));
         let model = Arc::new(ScriptedModel::new(replies.into_iter().chain([Reply::from("done")])));
         let agent = ReactAgent::<ReactState>::new(model.clone());
+        let agent = agent.tool(echo).tool(grown);
         let agent = if live {
-            agent.tool(echo).tool(grown).middleware(servers.live_tools().await.unwrap())
+            agent.middleware(servers.live_tools().await.unwrap())
         } else {
-            agent.tool(echo).tool(grown).tools(servers.tools().await.unwrap())
+            agent.tools(servers.tools().await.unwrap())
         };
         let out = agent.compile().unwrap().invoke("go").await.unwrap();
         let said = |place: usize| out.state.messages[place].text().into_owned();
