@@ -9,6 +9,7 @@ mod retry_model;
 mod speaker;
 mod summarize;
 mod tally;
+mod waiting;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,6 +31,7 @@ pub use retry_model::RetryModel;
 use speaker::Speaker;
 pub use summarize::{HistoryLimit, Summarize};
 pub(crate) use tally::{Tally, is_summary};
+pub(crate) use waiting::{settled_last, why_not_called};
 
 /// A part of an agent's loop.
 ///

@@ -2,13 +2,14 @@
 
 use superstep::{Message, ToolCall};
 
-use crate::middleware::answer_instead;
+use crate::middleware::{answer_instead, why_not_called};
 
 /// The same conversation, in which every result stands directly behind its call, and calls that were cut off are
 /// answered too.
 ///
 /// A tool may say more than its result. A run that failed or was cancelled in the middle of its tools, and then went on
-/// with new input, leaves calls without results; whether they had an effect is not known then.
+/// with new input, leaves calls without results; whether they had an effect is not known then. Calls that waited for a
+/// human's word had none.
 pub(super) fn with_all_answers(messages: &[Message]) -> Vec<Message> {
     let mut taken = vec![false; messages.len()];
     let mut complete = Vec::with_capacity(messages.len() + 1);
@@ -23,7 +24,7 @@ pub(super) fn with_all_answers(messages: &[Message]) -> Vec<Message> {
                     taken[result] = true;
                     complete.push(messages[result].clone());
                 }
-                None => complete.push(unknown(call)),
+                None => complete.push(without_result(message, call)),
             }
         }
     }
@@ -44,7 +45,7 @@ fn result_of(call: &ToolCall, place: usize, messages: &[Message], taken: &[bool]
     results.next().map(|(at, _)| at)
 }
 
-fn unknown(call: &ToolCall) -> Message {
-    let words = "There is no result: the call failed or was cancelled. It may have taken effect all the same.";
-    answer_instead(call, words, true, "agent")
+fn without_result(message: &Message, call: &ToolCall) -> Message {
+    let unknown = "There is no result: the call failed or was cancelled. It may have taken effect all the same.";
+    answer_instead(call, why_not_called(message, call).unwrap_or(unknown), true, "agent")
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use superstep::{BoxError, Command, Context, Conversation, Goto, Message, Role, StateNode, add_messages};
 
 use super::route::Routes;
-use crate::middleware::{Jump, Middleware, Turn};
+use crate::middleware::{Jump, Middleware, Turn, settled_last};
 
 /// When a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,9 @@ impl<S: Conversation> StateNode<S> for HookNode<S> {
             When::AfterAgent => hook.after_agent(given, cx).await?,
         };
         turn.messages = self.signed(turn.messages, state.conversation());
+        if turn.jump == Some(Jump::Tools) {
+            turn.messages.extend(settled_last(&merged(&*state, &turn)?));
+        }
         let goto = self.goto(&state, &turn)?;
         let command = Command::new().update(turn.update).goto_all(goto);
         Ok(if turn.messages.is_empty() { command } else { command.update(S::say(turn.messages)) })

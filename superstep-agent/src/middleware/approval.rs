@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use superstep::{Block, BoxError, Context, Conversation, Message, Role, ToolCall};
 
-use super::{Hooks, Middleware, Turn, answer_instead};
+use super::waiting::{settled, settled_last, waiting};
+use super::{AskModel, Hooks, Middleware, ModelAsk, Turn, answer_instead};
+use crate::model::ModelError;
 use crate::tool::open_calls;
 
 const NAME: &str = "approval";
@@ -119,11 +121,18 @@ impl<S: Conversation> Middleware<S> for Approval {
         Hooks { after_model: true, ..Hooks::default() }
     }
 
+    async fn around_model(&self, ask: ModelAsk<S>, next: AskModel<'_, S>) -> Result<Message, ModelError> {
+        let answer = next.ask(ask).await?;
+        let asked_about = answer.tool_calls().filter(|call| self.tools.contains_key(&call.name));
+        let ids: Vec<String> = asked_about.map(|call| call.id.clone()).collect();
+        Ok(if ids.is_empty() { answer } else { waiting(answer, &ids) })
+    }
+
     async fn after_model(&self, state: Arc<S>, cx: Context) -> Result<Turn<S>, BoxError> {
         let messages = state.conversation();
         let waiting = self.waiting(messages);
         if waiting.is_empty() {
-            return Ok(Turn::go_on());
+            return Ok(Turn::say(settled_last(messages)));
         }
         let answer: ApprovalAnswer =
             cx.interrupt_checked(self.request(&waiting), |answer: &ApprovalAnswer| answer.fits(&waiting))?;
@@ -147,11 +156,14 @@ fn carried_out(messages: &[Message], waiting: Vec<(ToolCall, &Decisions)>, decis
         }
     }
     let asking = messages.iter().rfind(|message| message.role() == Some(Role::Assistant));
-    let edited = asking.filter(|_| !edits.is_empty()).map(|message| with_edits(message.clone(), &edits));
-    edited.into_iter().chain(answers).collect()
+    let decided = asking.map(|message| settled(with_edits(message.clone(), &edits)));
+    decided.filter(|decided| Some(decided) != asking).into_iter().chain(answers).collect()
 }
 
 fn with_edits(message: Message, edits: &BTreeMap<String, Action>) -> Message {
+    if edits.is_empty() {
+        return message;
+    }
     message.with_rich(|rich| {
         for block in &mut rich.blocks {
             if let Block::ToolCall(call) = block

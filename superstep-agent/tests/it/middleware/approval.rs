@@ -1,9 +1,17 @@
 //! A human's word before tools are called.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
 use serde_json::{Value, json};
-use superstep::{CompiledStateGraph, MemorySaver, Message, Resume};
-use superstep_agent::middleware::{Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions};
-use superstep_agent::{ReactState, ScriptedModel, create_react_agent};
+use superstep::{BoxError, CompiledStateGraph, Context, Conversation, MemorySaver, Message, Resume};
+use superstep_agent::middleware::{
+    Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, Hooks, Jump, Middleware, Turn,
+};
+use superstep_agent::{
+    ReactState, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, create_react_agent,
+};
 
 use super::{Noting, call, calls, texts};
 
@@ -139,6 +147,76 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
     let out = agent.invoke(answer).thread("t").await.unwrap();
     assert_eq!(out.state.messages.last().unwrap().text(), "All done.");
     assert_eq!(office.mail.calls(), [json!({ "to": "ann" })]);
+}
+
+/// The model was told that a call which nobody had approved may have taken effect.
+#[tokio::test]
+async fn new_input_while_a_question_is_open_tells_the_model_that_nothing_was_approved_and_called() {
+    let office = office(for_mail());
+    office.agent.invoke("Go!").thread("t").await.unwrap();
+    let out = office.agent.invoke("Never mind.").thread("t").await.unwrap();
+    let not_approved =
+        "Not called: it was not approved. Something else was said before the question about it was answered.";
+    let beside = "Not called: something else was said while a call beside it waited for approval.";
+    let kept = &out.state.messages[2..];
+    assert_eq!(texts(kept), [not_approved, beside, not_approved, "Never mind.", "All done."]);
+    assert!(kept[..3].iter().all(Message::is_error));
+    assert_eq!(texts(&office.model.requests()[1].messages[2..5]), [not_approved, beside, not_approved]);
+    assert_eq!((office.mail.calls().len(), office.look.calls().len()), (0, 0));
+}
+
+/// Jumps to the tools before anybody is asked.
+struct Hasty;
+
+#[async_trait]
+impl<S: Conversation> Middleware<S> for Hasty {
+    fn name(&self) -> &'static str {
+        "hasty"
+    }
+    fn hooks(&self) -> Hooks {
+        Hooks { after_model: true, ..Hooks::default() }
+    }
+    async fn after_model(&self, state: Arc<S>, _: Context) -> Result<Turn<S>, BoxError> {
+        let calls = state.conversation().last().is_some_and(|said| said.tool_calls().next().is_some());
+        Ok(if calls { Turn::go_on().jump(Jump::Tools) } else { Turn::go_on() })
+    }
+}
+
+/// Is called, and fails.
+struct Broken(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Tool for Broken {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("mail", "Sends a mail.")
+    }
+    async fn call(&self, _: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err(ToolError::failed("the line is dead"))
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_made_and_failed_may_have_taken_effect_approved_or_not() {
+    for is_hasty in [false, true] {
+        let made = Arc::new(AtomicUsize::new(0));
+        let wish = calls([call("m1", "mail", json!({ "to": "ann" }))]);
+        let model = ScriptedModel::new([wish, Message::assistant("Well.")]);
+        let agent = create_react_agent(model, [Broken(made.clone())]).middleware(for_mail());
+        let agent = if is_hasty { agent.middleware(Hasty) } else { agent };
+        let agent = agent.checkpointer(MemorySaver::new()).compile().unwrap();
+        let mut ran = agent.invoke("Go!").thread("t").await;
+        if !is_hasty {
+            assert_eq!(ran.unwrap().interrupts.len(), 1);
+            let answer = Resume::value(ApprovalAnswer::new([Decision::approve()]));
+            ran = agent.invoke(answer).thread("t").await;
+        }
+        assert!(ran.unwrap_err().to_string().contains("the line is dead"));
+        let out = agent.invoke("Never mind.").thread("t").await.unwrap();
+        let words = out.state.messages[2].text();
+        assert!(words.contains("It may have taken effect all the same"), "{words}");
+        assert_eq!(made.load(Ordering::SeqCst), 1);
+    }
 }
 
 #[tokio::test]
