@@ -49,6 +49,13 @@ impl IntoUpdate<ReactState> for Vec<Message> {
 }
 
 /// A human's words.
+impl IntoUpdate<ReactState> for String {
+    fn into_update(self) -> Update<ReactState> {
+        IntoUpdate::<ReactState>::into_update(Message::user(self))
+    }
+}
+
+/// A human's words.
 impl IntoUpdate<ReactState> for &str {
     fn into_update(self) -> Update<ReactState> {
         IntoUpdate::<ReactState>::into_update(Message::user(self))

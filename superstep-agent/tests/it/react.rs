@@ -61,6 +61,13 @@ async fn the_model_is_asked_until_it_calls_no_tool() {
 }
 
 #[tokio::test]
+async fn words_are_an_input_owned_or_not() {
+    let agent = create_react_agent(ScriptedModel::new(["ok", "ok"]), ()).compile().unwrap();
+    let owned = agent.invoke(format!("{} plus {}?", 1, 2)).await.unwrap();
+    assert_eq!(said(&owned), said(&agent.invoke("1 plus 2?").await.unwrap()));
+}
+
+#[tokio::test]
 async fn it_draws_itself() {
     let agent = create_react_agent(sums(), (add, look_up)).compile().unwrap();
     let drawing = agent.draw();
