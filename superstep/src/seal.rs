@@ -199,6 +199,11 @@ impl Seal {
         }
     }
 
+    /// What tells the key that encrypts from all others.
+    pub(crate) fn key_mark(&self) -> Option<&[u8]> {
+        self.keys.as_deref().map(Keys::mark)
+    }
+
     fn decrypted(&self, context: Context<'_>, envelope: &Envelope<'_>) -> Result<Vec<u8>, SealError> {
         cipher::decrypt(self.keys.as_deref(), context, envelope)
     }
@@ -214,6 +219,10 @@ impl Seal {
     /// Puts an envelope around a body as it is. The flags say what the body is.
     pub(crate) fn enclose(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
         envelope::write_plain(context, flags, body, out);
+    }
+
+    pub(crate) fn key_mark(&self) -> Option<&[u8]> {
+        None
     }
 
     fn decrypted(&self, _: Context<'_>, _: &Envelope<'_>) -> Result<Vec<u8>, SealError> {

@@ -140,7 +140,7 @@ fn saved_once<W>(kind: FieldKind, put: &Put<W>, bytes: Option<Blob>) -> Entry {
 }
 
 /// Whether the value of a field is the last one written to it.
-fn keeps_last(kind: FieldKind) -> bool {
+pub(super) fn keeps_last(kind: FieldKind) -> bool {
     matches!(kind, FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral)
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::SaveQueue;
-use super::apply::guarded;
+use super::apply::{guarded, keeps_last};
 use super::bridge::{Bridge, migrated_state};
 use super::control;
 use super::live::{Former, Live, MOST_STEPS};
@@ -26,7 +26,7 @@ use crate::checkpoint::{
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
-use crate::state::{Put, Scratch, State};
+use crate::state::{CodecError, Put, Scratch, State, decode};
 
 /// What turns writes into records: how values are encoded, and the names of the graph.
 pub(crate) struct Scribe<S: State> {
@@ -323,12 +323,17 @@ impl<S: State> Saver<S> {
         field: &SavedField,
         state: &mut S,
     ) -> Result<TailSize, String> {
+        if keeps_last(plan.kind(place)) && !field.tail.is_empty() {
+            return Err(lost_reducer(&field.name));
+        }
         if let Some(whole) = &field.whole {
-            (self.scribe.codec.decode_field)(state, &plan.schema, place, whole).map_err(|e| e.to_string())?;
+            let decoded = (self.scribe.codec.decode_field)(state, &plan.schema, place, whole);
+            decoded.map_err(|error| misfit(whole, &error))?;
         }
         let mut scratch = Scratch::default();
-        for write in &field.tail {
-            let write = (self.scribe.codec.decode_write)(&plan.schema, place, write).map_err(|e| e.to_string())?;
+        for bytes in &field.tail {
+            let write = (self.scribe.codec.decode_write)(&plan.schema, place, bytes);
+            let write = write.map_err(|error| misfit(bytes, &error))?;
             let mut write = std::iter::once(Put::merge(write));
             guarded(plan, |merging| {
                 merging.set(Some(place));
@@ -538,6 +543,29 @@ impl<S: State> Saver<S> {
         let _turn = self.queue.turn().await;
         self.queue.settle().await
     }
+}
+
+/// Only the last piece of what was saved would be left.
+fn lost_reducer(field: &str) -> String {
+    format!(
+        "it was saved piece by piece for a reducer that the field no longer has; put the reducer back, or give the state \
+         a new version and put the pieces together in `migrate`: \
+         `if let Some(all) = fields.remove(\"{field}\") {{ fields.insert(\"{field}\", all) }}`"
+    )
+}
+
+/// A saved value that does not fit its field, in words.
+fn misfit(saved: &[u8], error: &CodecError) -> String {
+    let what = match decode::<Value>(saved) {
+        Ok(Value::Null) => "nothing",
+        Ok(Value::Bool(_)) => "true or false",
+        Ok(Value::Number(_)) => "a number",
+        Ok(Value::String(_)) => "text",
+        Ok(Value::Array(_)) => "a list",
+        Ok(Value::Object(_)) => "a structure with names",
+        Err(_) => return error.to_string(),
+    };
+    format!("{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`")
 }
 
 /// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.

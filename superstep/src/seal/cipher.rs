@@ -40,23 +40,36 @@ struct NamedCipher {
     id: String,
     // In a box, so that a list that grows leaves no copies of secrets behind.
     cipher: Box<Aes256Gcm>,
+    mark: [u8; TAG],
+}
+
+impl NamedCipher {
+    fn new(id: String, key: Key) -> Self {
+        let cipher = key.into_cipher();
+        Self { id, mark: mark(&cipher), cipher }
+    }
 }
 
 impl Keys {
     /// The key that encrypts, and decrypts what it encrypted.
     pub fn new(id: impl Into<String>, key: Key) -> Self {
-        Self { writes: NamedCipher { id: id.into(), cipher: key.into_cipher() }, also_reads: Vec::new() }
+        Self { writes: NamedCipher::new(id.into(), key), also_reads: Vec::new() }
     }
 
     /// Adds a key that decrypts what it encrypted earlier. Of several keys with one id, each is tried.
     pub fn also_reads(mut self, id: impl Into<String>, key: Key) -> Self {
-        self.also_reads.push(NamedCipher { id: id.into(), cipher: key.into_cipher() });
+        self.also_reads.push(NamedCipher::new(id.into(), key));
         self
+    }
+
+    /// What tells the key that encrypts from all others, and says nothing more of it.
+    pub(super) fn mark(&self) -> &[u8] {
+        &self.writes.mark
     }
 
     /// Appends an encrypted body in its envelope.
     pub(super) fn encrypt(&self, context: Context<'_>, flags: Flags, body: &[u8], out: &mut Vec<u8>) {
-        let NamedCipher { id, cipher } = &self.writes;
+        let NamedCipher { id, cipher, .. } = &self.writes;
         let from = out.len();
         let start = envelope::start(context.hash(), flags.and(Flags::ENCRYPTED));
         out.reserve(start.len() + size_of::<u32>() + id.len() + NONCE + body.len() + TAG);
@@ -133,6 +146,12 @@ impl<'a> Letter<'a> {
         cipher.decrypt_inout_detached(&nonce, associated, body.as_mut_slice().into(), &self.tag.into()).ok()?;
         Some(body)
     }
+}
+
+/// The tag of an empty text. No value is encrypted with this nonce: those of values are random.
+fn mark(cipher: &Aes256Gcm) -> [u8; TAG] {
+    let tag = cipher.encrypt_inout_detached(&[0; NONCE].into(), b"superstep mark", (&mut [][..]).into());
+    tag.expect("an empty text is short enough").into()
 }
 
 fn fresh_nonce() -> [u8; NONCE] {

@@ -8,7 +8,7 @@
 /// let refused = SealError::UnknownKey { id: "2025-01".into() };
 /// assert_eq!(
 ///     refused.to_string(),
-///     "the value is encrypted with key `2025-01`, which is not given; add it with `Keys::also_reads`",
+///     "the value is encrypted with key `2025-01`, which is not given; give it to `Keys`, and the keys to `Seal::encrypt`",
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,9 @@ pub enum SealError {
     WrongContext,
 
     /// The value is encrypted with a key that was not given.
-    #[error("the value is encrypted with key `{id}`, which is not given; add it with `Keys::also_reads`")]
+    #[error(
+        "the value is encrypted with key `{id}`, which is not given; give it to `Keys`, and the keys to `Seal::encrypt`"
+    )]
     UnknownKey {
         /// The id of the key.
         id: String,

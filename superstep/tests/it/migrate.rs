@@ -5,7 +5,7 @@ mod nodes;
 use serde_json::{Value, json};
 use superstep::{
     Checkpointer, Command, CompiledStateGraph, Context, Error, GoOn, Interrupted, JsonInput, JsonState, ListQuery,
-    MemorySaver, Resume, START, SavedFields, State, StateGraph,
+    MemorySaver, Persist, Resume, START, SavedFields, State, StateGraph,
 };
 
 mod v1 {
@@ -400,4 +400,81 @@ fn wrong_migrations_are_mistakes() {
         assert!(words.contains(line), "{words}");
     }
     assert!(counted(0).compile().unwrap_err().to_string().contains("the state: versions begin at 1"));
+}
+
+mod listed {
+    use serde::{Deserialize, Serialize};
+
+    #[derive(superstep::State, Clone, Default, Debug, Serialize, Deserialize)]
+    pub(super) struct Appended {
+        #[state(append)]
+        pub(super) log: Vec<String>,
+    }
+
+    #[derive(superstep::State, Clone, Default, Debug, Serialize, Deserialize)]
+    pub(super) struct Plain {
+        pub(super) log: Vec<String>,
+    }
+
+    #[derive(superstep::State, Clone, Default, Debug, Serialize, Deserialize)]
+    #[state(version = 2)]
+    pub(super) struct Later {
+        pub(super) log: Vec<String>,
+    }
+
+    #[derive(superstep::State, Clone, Default, Debug, Serialize, Deserialize)]
+    pub(super) struct Numbered {
+        pub(super) log: u64,
+    }
+}
+
+/// A graph of one node that does nothing.
+fn idle<S: State<Schema = ()> + Persist>(saver: &MemorySaver) -> StateGraph<S> {
+    StateGraph::new().add_node("idle", async |_: S| ()).add_edge(START, "idle").checkpointer(saver.clone())
+}
+
+async fn appended(saver: &MemorySaver) {
+    let app = idle::<listed::Appended>(saver).compile().unwrap();
+    for text in ["one", "two", "three"] {
+        app.invoke(listed::Appended::update().log([text.to_owned()])).thread("t").await.unwrap();
+    }
+}
+
+/// Only the last piece of the list was left, and nobody was told.
+#[tokio::test]
+async fn a_list_whose_reducer_is_gone_is_refused_until_it_is_put_together() {
+    let saver = MemorySaver::new();
+    appended(&saver).await;
+    let plain = idle::<listed::Plain>(&saver).compile().unwrap();
+    let refused = plain.thread("t").state().await.unwrap_err().to_string();
+    assert!(refused.contains("field `log`: it was saved piece by piece for a reducer"), "{refused}");
+    let join = |fields: &mut SavedFields| {
+        if let Some(all) = fields.remove("log") {
+            fields.insert("log", all);
+        }
+    };
+    let later = idle::<listed::Later>(&saver).migrate(1, join).compile().unwrap();
+    assert_eq!(later.thread("t").state().await.unwrap().state.log, ["one", "two", "three"]);
+    later.invoke(GoOn).thread("t").await.unwrap();
+    assert_eq!(later.thread("t").state().await.unwrap().state.log, ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_field_may_get_a_reducer() {
+    let saver = MemorySaver::new();
+    let plain = idle::<listed::Plain>(&saver).compile().unwrap();
+    plain.invoke(listed::Plain::update().log(vec!["one".to_owned(), "two".to_owned()])).thread("t").await.unwrap();
+    let app = idle::<listed::Appended>(&saver).compile().unwrap();
+    app.invoke(listed::Appended::update().log(["three".to_owned()])).thread("t").await.unwrap();
+    assert_eq!(app.thread("t").state().await.unwrap().state.log, ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_field_of_another_type_says_what_was_saved_and_what_to_do() {
+    let saver = MemorySaver::new();
+    let plain = idle::<listed::Plain>(&saver).compile().unwrap();
+    plain.invoke(listed::Plain::update().log(vec!["one".to_owned()])).thread("t").await.unwrap();
+    let numbered = idle::<listed::Numbered>(&saver).compile().unwrap();
+    let refused = numbered.thread("t").state().await.unwrap_err().to_string();
+    assert!(refused.contains("it was saved as a list. If its type has changed"), "{refused}");
 }

@@ -30,6 +30,22 @@ async fn threads_outlive<C: Checkpointer>(saver: impl Fn(Seal) -> C, seals: [Sea
     assert_eq!(app.invoke(hello()).thread("new").await.unwrap().state.messages.len(), 4);
 }
 
+/// A program that had forgotten its seal, or had a wrong key, sealed the names of a graph anew, and no other thread of the
+/// graph could be read any more.
+async fn nobody_spoils_threads<C: Checkpointer>(saver: impl Fn(Seal) -> C) {
+    let hello = || AgentState { messages: vec![Message::user("hello")] };
+    let sealed = || echo(saver(Seal::new().encrypt(keys("key", 1))));
+    sealed().invoke(hello()).thread("sealed").await.unwrap();
+    for (thread, seal) in [("plain", Seal::new()), ("wrong", Seal::new().encrypt(keys("key", 2)))] {
+        let app = echo(saver(seal));
+        app.thread("sealed").state().await.unwrap_err();
+        app.invoke(hello()).thread(thread).await.unwrap();
+        assert_eq!(app.thread(thread).state().await.unwrap().state.messages.len(), 2);
+        assert_eq!(sealed().thread("sealed").state().await.unwrap().state.messages.len(), 2, "beside {thread}");
+    }
+    assert_eq!(sealed().invoke(hello()).thread("sealed").await.unwrap().state.messages.len(), 4);
+}
+
 fn rotation() -> [Seal; 3] {
     [
         Seal::new().encrypt(keys("old", 1)),
@@ -66,6 +82,12 @@ mod sqlite {
     async fn threads_outlive_the_key_that_was_there_before_them() {
         let saver = SqliteSaver::memory().unwrap();
         threads_outlive(|seal| saver.clone().seal(seal), rotation()).await;
+    }
+
+    #[tokio::test]
+    async fn who_has_no_key_or_a_wrong_one_spoils_no_thread() {
+        let saver = SqliteSaver::memory().unwrap();
+        nobody_spoils_threads(|seal| saver.clone().seal(seal)).await;
     }
 
     #[tokio::test]
@@ -116,6 +138,12 @@ mod postgres {
     async fn threads_outlive_the_key_that_was_there_before_them() {
         let saver = PostgresSaver::new(&database("rotation").await);
         threads_outlive(|seal| saver.clone().seal(seal), rotation()).await;
+    }
+
+    #[tokio::test]
+    async fn who_has_no_key_or_a_wrong_one_spoils_no_thread() {
+        let saver = PostgresSaver::new(&database("spoiled").await);
+        nobody_spoils_threads(|seal| saver.clone().seal(seal)).await;
     }
 
     #[tokio::test]

@@ -177,11 +177,9 @@ pub(crate) const ADD_SPACE: &str = concat!(
 pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = $2, used_at = now() WHERE key = $1";
 pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
 pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
-/// One that is there is sealed anew: what it was sealed with may be taken away.
-pub(crate) const ADD_SHAPE: &str = "
-    INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2)
-    ON CONFLICT (digest) DO UPDATE SET body = excluded.body
-";
+/// One that is there stays: others can open it.
+pub(crate) const ADD_SHAPE: &str =
+    "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
 pub(crate) const ADD_CHECKPOINT: &str = "
     INSERT INTO {schema}.superstep_checkpoints (
         space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body

@@ -56,7 +56,7 @@ pub(super) const FUNCTIONS: &str = concat!(
             INSERT INTO {schema}.superstep_shapes (digest, body)
             SELECT DISTINCT ON (u.shape) u.shape, u.body
             FROM unnest(shapes, shape_bodies) AS u (shape, body) WHERE u.body IS NOT NULL
-            ON CONFLICT (digest) DO UPDATE SET body = excluded.body;
+            ON CONFLICT (digest) DO NOTHING;
         END IF;
         IF cardinality(tasks) > 0 THEN
             INSERT INTO {schema}.superstep_pending (space, checkpoint, task, consumed, body)

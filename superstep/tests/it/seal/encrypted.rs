@@ -83,7 +83,7 @@ fn an_older_key_goes_on_reading_and_the_new_one_writes() {
 #[test]
 fn a_key_that_is_not_given_is_named() {
     let sealed = seal(&Seal::new().encrypt(Keys::new("2025-01", key(7))), CONTEXT, b"tea");
-    let words = "the value is encrypted with key `2025-01`, which is not given; add it with `Keys::also_reads`";
+    let words = "the value is encrypted with key `2025-01`, which is not given; give it to `Keys`, and the keys to `Seal::encrypt`";
     assert_eq!(refusal(&encrypting(), &sealed), words);
     assert_eq!(refusal(&Seal::new(), &sealed), words);
 }
