@@ -134,8 +134,8 @@ impl<S: Conversation> Middleware<S> for Approval {
         if waiting.is_empty() {
             return Ok(Turn::say(settled_last(messages)));
         }
-        let answer: ApprovalAnswer =
-            cx.interrupt_checked(self.request(&waiting), |answer: &ApprovalAnswer| answer.fits(&waiting))?;
+        let fits = |answer: &Value| ApprovalAnswer::read(answer)?.fits(&waiting);
+        let answer = ApprovalAnswer::read(&cx.interrupt_checked(self.request(&waiting), fits)?)?;
         Ok(Turn::say(carried_out(messages, waiting, answer.decisions)))
     }
 }
@@ -249,6 +249,11 @@ impl ApprovalAnswer {
     /// An answer of these decisions.
     pub fn new(decisions: impl IntoIterator<Item = Decision>) -> Self {
         Self { decisions: decisions.into_iter().collect() }
+    }
+
+    fn read(answer: &Value) -> Result<Self, String> {
+        let form = r#"answer with a decision for each call, like {"decisions": [{"type": "approve"}]}"#;
+        Self::deserialize(answer).map_err(|why| format!("{why}; {form}"))
     }
 
     /// Why it does not answer what was asked, if so.

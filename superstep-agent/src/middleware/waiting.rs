@@ -31,9 +31,9 @@ pub(crate) fn settled_last(messages: &[Message]) -> Option<Message> {
 pub(crate) fn why_not_called(message: &Message, call: &ToolCall) -> Option<&'static str> {
     let is_asked_about = waiting_calls(message)?.iter().any(|id| id == &*call.id);
     Some(if is_asked_about {
-        "Not called: it was not approved. Something else was said before the question about it was answered."
+        "Not called: it waited for approval, and was not approved."
     } else {
-        "Not called: something else was said while a call beside it waited for approval."
+        "Not called: a call beside it waited for approval, and was not approved."
     })
 }
 

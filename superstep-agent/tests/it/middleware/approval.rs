@@ -1,11 +1,14 @@
 //! A human's word before tools are called.
 
-use std::sync::Arc;
+use std::future::IntoFuture;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use superstep::{BoxError, CompiledStateGraph, Context, Conversation, MemorySaver, Message, Resume};
+use superstep::{
+    BoxError, CompiledStateGraph, Context, Conversation, Durability, GoOn, MemorySaver, Message, Resume, Then,
+};
 use superstep_agent::middleware::{
     Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, Hooks, Jump, Middleware, Turn,
 };
@@ -127,7 +130,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
     let office = office(Approval::new().tool("mail", Decisions::of([DecisionKind::Approve, DecisionKind::Reject])));
     let agent = &office.agent;
     let asked = agent.invoke("Go!").thread("t").await.unwrap();
-    let wrong: [(Value, &str); 4] = [
+    let wrong: [(Value, &str); 5] = [
         (json!({ "decisions": [{ "type": "approve" }] }), "there are 1 decisions for 2 tool calls"),
         (
             json!({ "decisions": [{ "type": "approve" }, { "type": "respond", "message": "hm" }] }),
@@ -135,6 +138,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
         ),
         (json!({ "decisions": [{ "type": "aprove" }, { "type": "approve" }] }), "aprove"),
         (json!("yes"), "the answer does not fit the question"),
+        (json!(true), r#"answer with a decision for each call, like {"decisions": [{"type": "approve"}]}"#),
     ];
     for (answer, why) in wrong {
         let error = agent.invoke(Resume::value(answer)).thread("t").await.unwrap_err();
@@ -155,9 +159,8 @@ async fn new_input_while_a_question_is_open_tells_the_model_that_nothing_was_app
     let office = office(for_mail());
     office.agent.invoke("Go!").thread("t").await.unwrap();
     let out = office.agent.invoke("Never mind.").thread("t").await.unwrap();
-    let not_approved =
-        "Not called: it was not approved. Something else was said before the question about it was answered.";
-    let beside = "Not called: something else was said while a call beside it waited for approval.";
+    let not_approved = "Not called: it waited for approval, and was not approved.";
+    let beside = "Not called: a call beside it waited for approval, and was not approved.";
     let kept = &out.state.messages[2..];
     assert_eq!(texts(kept), [not_approved, beside, not_approved, "Never mind.", "All done."]);
     assert!(kept[..3].iter().all(Message::is_error));
@@ -216,6 +219,63 @@ async fn a_call_that_was_made_and_failed_may_have_taken_effect_approved_or_not()
         let words = out.state.messages[2].text();
         assert!(words.contains("It may have taken effect all the same"), "{words}");
         assert_eq!(made.load(Ordering::SeqCst), 1);
+    }
+}
+
+/// Notes its key, and the first call waits for the second.
+#[derive(Clone, Default)]
+struct Slow(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl Tool for Slow {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("mail", "Sends a mail.")
+    }
+    async fn call(&self, _: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.0.lock().unwrap().push(cx.idempotency_key());
+        while self.0.lock().unwrap().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        Ok(ToolOutput::text("sent"))
+    }
+}
+
+#[tokio::test]
+async fn two_answers_to_one_question_may_both_call_the_tool_with_one_key_and_the_first_is_fenced() {
+    let (mail, wish) = (Slow::default(), calls([call("m1", "mail", json!({}))]));
+    let model = ScriptedModel::new([wish, Message::assistant("Done."), Message::assistant("Done.")]);
+    let agent = create_react_agent(model, [mail.clone()]).middleware(for_mail()).checkpointer(MemorySaver::new());
+    let agent = agent.compile().unwrap();
+    agent.invoke("Go!").thread("t").await.unwrap();
+    let approve = || {
+        let answer = Resume::value(ApprovalAnswer { decisions: vec![Decision::Approve] });
+        agent.invoke(answer).thread("t").durability(Durability::Sync)
+    };
+    let (first, second) = tokio::join!(approve().into_future(), approve().into_future());
+    assert!(first.unwrap_err().is_fenced());
+    assert_eq!(texts(&second.unwrap().state.messages[2..]), ["sent", "Done."]);
+    let keys = mail.0.lock().unwrap();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}
+
+/// A thread waits for a word of somebody whom the next release no longer asks.
+#[tokio::test]
+async fn approval_can_be_taken_out_of_an_agent_whose_thread_waits_for_it() {
+    let not_approved = "Not called: it waited for approval, and was not approved.";
+    for (then, result, made) in [("agent", not_approved, 0), ("tools", r#"mail {"to":"ann"}"#, 1)] {
+        let (saver, mail) = (MemorySaver::new(), Noting::new("mail"));
+        let wish = calls([call("m1", "mail", json!({ "to": "ann" }))]);
+        let model = ScriptedModel::new([wish, Message::assistant("Well.")]);
+        let agent = || create_react_agent(model.clone(), [mail.clone()]).checkpointer(saver.clone());
+        agent().middleware(for_mail()).compile().unwrap().invoke("Go!").thread("t").await.unwrap();
+
+        let error = agent().compile().unwrap().invoke(GoOn).thread("t").await.unwrap_err();
+        assert!(error.to_string().contains("`approval.after_model`"), "{error}");
+        let without = agent().configure(move |graph| graph.removed_node("approval.after_model", Then::go_to(then)));
+        let out = without.compile().unwrap().invoke(GoOn).thread("t").await.unwrap();
+        assert_eq!(texts(&out.state.messages[2..]), [result, "Well."]);
+        assert_eq!(mail.calls().len(), made);
     }
 }
 
