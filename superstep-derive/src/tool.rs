@@ -1,5 +1,7 @@
 //! `#[tool]`: a function as a tool that models can call.
 
+mod argument;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt as _;
@@ -52,7 +54,13 @@ pub(crate) fn expand(said: TokenStream, mut function: ItemFn) -> TokenStream {
         errors.at(&function.sig.generics, "a tool has no generics: models call it with JSON");
     }
     let arguments = arguments(&mut function, &mut errors);
-    let code = code(&said, &description, &arguments, function);
+    let wrong = arguments.iter().filter_map(|argument| argument::mistake(&argument.ty, argument.injected));
+    let wrong: Vec<syn::Error> = wrong.collect();
+    // What follows from a wrong type would bury the mistake itself.
+    let call = if wrong.is_empty() { call(&function, &arguments) } else { quote!(::std::unreachable!()) };
+    let read = if wrong.is_empty() { &*arguments } else { &[] };
+    wrong.into_iter().for_each(|error| errors.push(error));
+    let code = code(&said, &description, read, &call, function);
     quote!(#code #errors)
 }
 
@@ -117,7 +125,13 @@ fn arguments(function: &mut ItemFn, errors: &mut Errors) -> Vec<Argument> {
     arguments
 }
 
-fn code(said: &Said, description: &str, arguments: &[Argument], mut function: ItemFn) -> TokenStream {
+fn code(
+    said: &Said,
+    description: &str,
+    arguments: &[Argument],
+    call: &TokenStream,
+    mut function: ItemFn,
+) -> TokenStream {
     let ident = std::mem::replace(&mut function.sig.ident, parse_quote!(run));
     let vis = std::mem::replace(&mut function.vis, Visibility::Public(parse_quote!(pub)));
     let attrs = std::mem::take(&mut function.attrs);
@@ -125,7 +139,6 @@ fn code(said: &Said, description: &str, arguments: &[Argument], mut function: It
     let others = attrs.iter().filter(|attr| !attr.path().is_ident("doc"));
     let plain = ident.to_string();
     let name = said.name.as_ref().map_or(plain.trim_start_matches("r#").to_owned(), LitStr::value);
-    let call = call(&ident, arguments, function.sig.asyncness.is_some());
     let fields = arguments
         .iter()
         .filter(|a| !a.injected)
@@ -176,13 +189,14 @@ fn code(said: &Said, description: &str, arguments: &[Argument], mut function: It
 }
 
 /// Reads the arguments and calls the function.
-fn call(ident: &Ident, arguments: &[Argument], is_async: bool) -> TokenStream {
+fn call(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let ident = &function.sig.ident;
     let private = quote!(::superstep_agent::__private);
     let values = arguments.iter().map(|Argument { pattern: PatIdent { ident, .. }, ty, injected, .. }| {
         let from_run = quote!(<#ty as #private::FromToolContext>::from_tool_context(&__cx)?);
         if *injected { from_run } else { quote!(__given.#ident) }
     });
-    let wait = is_async.then(|| quote!(.await));
+    let wait = function.sig.asyncness.map(|_| quote!(.await));
     quote! {
         let __given: __Arguments = #private::arguments(__args)?;
         #private::IntoToolOutput::into_tool_output(#ident::run(#(#values),*) #wait)

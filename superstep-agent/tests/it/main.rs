@@ -15,3 +15,4 @@ mod side_by_side;
 mod team;
 mod tool_node;
 mod tools;
+mod ui;

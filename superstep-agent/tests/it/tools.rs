@@ -50,6 +50,26 @@ async fn a_tool_is_still_a_function() {
     assert_eq!(look_up::run(vec!["tea".into()], None).await.unwrap().0, [3]);
 }
 
+mod types_of_ones_own {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    pub(super) struct Context {
+        pub(super) room: String,
+    }
+}
+
+/// Finds a room.
+#[tool]
+fn find(context: types_of_ones_own::Context) -> String {
+    context.room
+}
+
+/// `Context` without a path is the run's, and is refused without `#[inject]`.
+#[test]
+fn a_type_of_ones_own_may_be_named_like_what_the_run_gives() {
+    assert_eq!(find::run(types_of_ones_own::Context { room: "blue".into() }), "blue");
+    assert_eq!(find.spec().parameters["required"], json!(["context"]));
+}
+
 mod named_alike {
     use superstep_agent::tool;
 
