@@ -241,7 +241,22 @@ impl<S: Conversation> ReactAgent<S> {
         self.configure(|graph| graph.interrupt_after(nodes))
     }
 
-    /// With any other change to the graph.
+    /// With any other change to the graph: whatever a [`StateGraph`] can be told.
+    ///
+    /// # Example: middleware that is gone
+    ///
+    /// Hooks are nodes, named `approval.after_model` and the like. Threads that wait in one which the agent no longer has
+    /// go on where [`removed_node`](StateGraph::removed_node) says; [`renamed_node`](StateGraph::renamed_node) and
+    /// [`migrate`](StateGraph::migrate) are reached in the same way.
+    ///
+    /// ```
+    /// use superstep::Then;
+    /// use superstep_agent::{create_react_agent, ScriptedModel};
+    /// let agent = create_react_agent(ScriptedModel::new(["ok"]), ())
+    ///     .configure(|graph| graph.removed_node("approval.after_model", Then::go_to("agent")))
+    ///     .compile()?;
+    /// # Ok::<(), superstep::CompilationError>(())
+    /// ```
     pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
         self.changes.add(change);
         self
