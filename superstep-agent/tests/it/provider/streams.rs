@@ -29,24 +29,24 @@ async fn breaks_off_anywhere<M: ChatModel>(exchange: &str, model: impl Fn(&str) 
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_completion_that_breaks_off_is_an_error() {
     breaks_off_anywhere("openai/text", |url| OpenAi::new("m").base_url(url).retries(0).provider("openai")).await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_response_that_breaks_off_is_an_error() {
     let model = |url: &str| OpenAiResponses::new("m").base_url(url).retries(0).provider("openai-responses");
     breaks_off_anywhere("responses/text-next", model).await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_message_that_breaks_off_is_an_error() {
     breaks_off_anywhere("anthropic/text", |url| Anthropic::new("m").base_url(url).retries(0).provider("anthropic"))
         .await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn content_that_breaks_off_is_an_error() {
     breaks_off_anywhere("gemini/text", |url| Gemini::new("m").base_url(url).retries(0).provider("gemini")).await;
 }
