@@ -26,7 +26,7 @@ use crate::checkpoint::{
 use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
-use crate::state::{CodecError, Put, Scratch, State, decode};
+use crate::state::{CodecError, Put, Scratch, State};
 
 /// What turns writes into records: how values are encoded, and the names of the graph.
 pub(crate) struct Scribe<S: State> {
@@ -554,16 +554,16 @@ fn lost_reducer(field: &str) -> String {
     )
 }
 
-/// A saved value that does not fit its field, in words.
+/// A saved value that does not fit its field, in words. Its first byte says what it is; the rest may be anything.
 fn misfit(saved: &[u8], error: &CodecError) -> String {
-    let what = match decode::<Value>(saved) {
-        Ok(Value::Null) => "nothing",
-        Ok(Value::Bool(_)) => "true or false",
-        Ok(Value::Number(_)) => "a number",
-        Ok(Value::String(_)) => "text",
-        Ok(Value::Array(_)) => "a list",
-        Ok(Value::Object(_)) => "a structure with names",
-        Err(_) => return error.to_string(),
+    let what = match saved.first() {
+        Some(0xc0) => "nothing",
+        Some(0xc2 | 0xc3) => "true or false",
+        Some(0x00..=0x7f | 0xca..=0xd3 | 0xe0..) => "a number",
+        Some(0xa0..=0xbf | 0xd9..=0xdb) => "text",
+        Some(0x90..=0x9f | 0xdc | 0xdd) => "a list",
+        Some(0x80..=0x8f | 0xde | 0xdf) => "a structure with names",
+        _ => return error.to_string(),
     };
     format!("{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`")
 }
