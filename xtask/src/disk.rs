@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A file system in memory.
-const MEMORY: &str = "/dev/shm";
+pub(crate) const MEMORY: &str = "/dev/shm";
 /// Put behind an address, it makes the sessions of every client answer before the disk has it.
 const NO_SYNC: &str = "?options=-c%20synchronous_commit%3Doff";
 
