@@ -25,7 +25,7 @@ use crate::node::{AnyContext, Interrupted, NodeError, Why};
 use crate::state::{Message, MessageChunk};
 use crate::store::Store;
 use crate::stream::{MessageEvent, Sink};
-pub(crate) use answering::{Answering, scoped_namespace};
+pub(crate) use answering::{Answering, Answers, scoped_namespace};
 pub(crate) use scope::Scope;
 
 /// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.

@@ -1,28 +1,26 @@
 //! Where a task stands with its questions and its calls.
 //!
-//! Answers are saved as one list: those to the task's own questions in their order, and behind them, under a name of
-//! its own, what the scopes have. A scope that waits is saved too, so that the next answer finds it.
+//! Answers are saved as a list, those to the task's own questions in their order; if it has scopes, as an object of that
+//! list and of what each scope has. What people answered is always inside, so no answer can pass for it. A scope that
+//! waits is saved too, so that the next answer finds it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{NullResume, Scope, TaskContext};
 use crate::id::interrupt_id;
 use crate::node::{Interrupt, ParentCommand};
 
-const SCOPES: &str = "superstep:scopes";
-
 /// Where a task stands with its questions and its calls.
 #[derive(Default)]
 pub(crate) struct Answering {
-    /// The answers it has, in order.
-    resume: Vec<Value>,
+    /// The answers it has.
+    has: Answers,
     asked: usize,
     /// How many answers this attempt has used, if it used any.
     used: Option<usize>,
-    scopes: BTreeMap<String, InScope>,
     /// The questions it waits for.
     pub(crate) open: Option<Vec<Interrupt>>,
     /// A command for the parent graph that came out of a graph called inside.
@@ -33,8 +31,34 @@ pub(crate) struct Answering {
     subgraphs: HashMap<String, usize>,
 }
 
+/// The answers that a task has been given.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Answers {
+    /// Those to its own questions, in order.
+    pub(crate) given: Vec<Value>,
+    scopes: BTreeMap<String, InScope>,
+}
+
+impl Answers {
+    /// As they are saved.
+    pub(crate) fn to_value(&self) -> Value {
+        if self.scopes.is_empty() {
+            return Value::Array(self.given.clone());
+        }
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// As they were saved.
+    pub(crate) fn from_value(saved: Value) -> Result<Self, String> {
+        match saved {
+            Value::Array(given) => Ok(Self { given, ..Self::default() }),
+            scoped => serde_json::from_value(scoped).map_err(|e| format!("answers: {e}")),
+        }
+    }
+}
+
 /// Where a scope stands.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct InScope {
     /// The answers to its own questions, in order.
@@ -63,30 +87,29 @@ impl InScope {
 impl Answering {
     /// With the answers that were saved, and those that came now.
     pub(crate) fn new(
-        mut saved: Vec<Value>,
+        mut saved: Answers,
         namespace: &str,
         by_id: Option<&BTreeMap<String, Value>>,
         unaddressed: &NullResume,
     ) -> Self {
-        let mut scopes = take_scopes(&mut saved);
-        for (key, scope) in &mut scopes {
+        for (key, scope) in &mut saved.scopes {
             scope.take_answers(&scoped_namespace(namespace, key), by_id, unaddressed);
         }
-        let ids = [interrupt_id(namespace, saved.len()), interrupt_id(namespace, 0)];
-        saved.extend(by_id.and_then(|map| ids.iter().find_map(|id| map.get(id)).cloned()));
-        Self { resume: saved, scopes, ..Self::default() }
+        let ids = [interrupt_id(namespace, saved.given.len()), interrupt_id(namespace, 0)];
+        saved.given.extend(by_id.and_then(|map| ids.iter().find_map(|id| map.get(id)).cloned()));
+        Self { has: saved, ..Self::default() }
     }
 
     /// Makes ready for another attempt: questions count from the first again.
     pub(super) fn begin_attempt(&mut self) {
         (self.asked, self.used, self.calls) = (0, None, 0);
         (self.open, self.parent, self.bad_answer) = (None, None, false);
-        self.scopes.values_mut().for_each(|scope| (scope.waits, scope.inside) = (false, Vec::new()));
+        self.has.scopes.values_mut().for_each(|scope| (scope.waits, scope.inside) = (false, Vec::new()));
     }
 
     /// Whether it has neither asked nor answered, and no command came out of a graph inside.
     pub(super) fn is_untroubled(&self) -> bool {
-        let has_answers = self.used.is_some() || !self.scopes.is_empty();
+        let has_answers = self.used.is_some() || !self.has.scopes.is_empty();
         self.open.is_none() && self.parent.is_none() && !has_answers && !self.bad_answer
     }
 
@@ -94,22 +117,22 @@ impl Answering {
     pub(super) fn ask(&mut self, question: Value, task: &TaskContext) -> Option<Value> {
         let ix = self.asked;
         self.asked += 1;
-        if ix >= self.resume.len() {
+        if ix >= self.has.given.len() {
             let Some(answer) = task.null_resume.take() else {
-                let id = interrupt_id(&task.namespace, self.resume.len());
+                let id = interrupt_id(&task.namespace, self.has.given.len());
                 self.wait_for([Interrupt::new(id, question)]);
                 return None;
             };
-            self.resume.push(answer);
+            self.has.given.push(answer);
         }
         self.used = Some(ix + 1);
-        Some(self.resume[ix].clone())
+        Some(self.has.given[ix].clone())
     }
 
     /// The same for the next question of a scope.
     pub(super) fn ask_in(&mut self, scope: &Scope, question: Value, task: &TaskContext) -> Option<Value> {
         let ix = scope.next_question();
-        let known = self.scopes.entry(scope.key().to_owned()).or_default();
+        let known = self.has.scopes.entry(scope.key().to_owned()).or_default();
         if ix >= known.given.len() {
             let Some(answer) = task.null_resume.take() else {
                 known.waits = true;
@@ -125,7 +148,7 @@ impl Answering {
     /// The answer that was given last does not fit: it counts as not given.
     pub(super) fn take_back(&mut self, scope: Option<&Scope>) {
         self.bad_answer = true;
-        match scope.and_then(|scope| Some((self.scopes.get_mut(scope.key())?, scope.last_question()))) {
+        match scope.and_then(|scope| Some((self.has.scopes.get_mut(scope.key())?, scope.last_question()))) {
             Some((known, place)) => {
                 known.given.truncate(place);
                 known.waits = true;
@@ -136,14 +159,14 @@ impl Answering {
 
     /// The answers that were kept for a graph that is called in a scope now.
     pub(crate) fn take_kept(&mut self, scope: Option<&Scope>) -> BTreeMap<String, Value> {
-        let known = scope.and_then(|scope| self.scopes.get_mut(scope.key()));
+        let known = scope.and_then(|scope| self.has.scopes.get_mut(scope.key()));
         known.map(|known| std::mem::take(&mut known.kept)).unwrap_or_default()
     }
 
     /// A graph called inside asks.
     pub(crate) fn wait_inside(&mut self, scope: Option<&Scope>, questions: Vec<Interrupt>) {
         if let Some(scope) = scope {
-            let known = self.scopes.entry(scope.key().to_owned()).or_default();
+            let known = self.has.scopes.entry(scope.key().to_owned()).or_default();
             known.inside = questions.iter().map(|question| question.id.clone()).collect();
         }
         self.wait_for(questions);
@@ -168,25 +191,16 @@ impl Answering {
     }
 
     /// The answers that this attempt used, to be saved.
-    pub(crate) fn to_save(&self) -> Option<Vec<Value>> {
-        if self.scopes.is_empty() {
-            return self.used.map(|used| self.resume[..used].to_vec());
-        }
-        let mut saved = self.resume[..self.used.unwrap_or(self.resume.len())].to_vec();
-        let scopes = serde_json::to_value(&self.scopes).unwrap_or_default();
-        saved.push(Map::from_iter([(SCOPES.to_owned(), scopes)]).into());
-        Some(saved)
+    pub(crate) fn to_save(&self) -> Option<Answers> {
+        let used = match self.used {
+            None if self.has.scopes.is_empty() => return None,
+            used => used.unwrap_or(self.has.given.len()),
+        };
+        Some(Answers { given: self.has.given[..used].to_vec(), scopes: self.has.scopes.clone() })
     }
 }
 
 /// The namespace that names the questions of a scope, and the graphs called in it: the id of the task is longer by it.
 pub(crate) fn scoped_namespace(namespace: &str, scope: &str) -> String {
     format!("{namespace}.{}", scope.replace(['|', ':'], "_"))
-}
-
-fn take_scopes(saved: &mut Vec<Value>) -> BTreeMap<String, InScope> {
-    let Some(scopes) = saved.last().and_then(|last| last.get(SCOPES)).cloned() else { return BTreeMap::new() };
-    let Ok(scopes) = serde_json::from_value(scopes) else { return BTreeMap::new() };
-    saved.pop();
-    scopes
 }

@@ -364,7 +364,7 @@ impl<S: State> Saver<S> {
             };
             let mut writes = TaskWrites::from_record(plan, self.scribe.codec, &record)?;
             if is_null {
-                pending.null_resume = writes.rest_mut().resume.take().and_then(|mut r| r.pop());
+                pending.null_resume = writes.rest_mut().resume.take().and_then(|mut answers| answers.given.pop());
                 pending.null = writes;
             } else {
                 pending.tasks.push((task, writes));

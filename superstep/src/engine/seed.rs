@@ -13,7 +13,7 @@ use super::live::Bits;
 use super::run::Run;
 use super::tasks;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Context, NullResume, ReplayState, RunShared, TaskContext};
+use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
@@ -34,7 +34,7 @@ pub(crate) struct StepSeed {
     resuming: Option<bool>,
     replay: Option<Arc<ReplayState>>,
     /// The answers that tasks were given before.
-    resumes: Vec<(TaskId, Vec<Value>)>,
+    resumes: Vec<(TaskId, Answers)>,
     has_pending: bool,
     calls: Option<Arc<dyn CallHost>>,
     previous: Option<Value>,

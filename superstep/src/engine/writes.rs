@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::save::Scribe;
 use crate::checkpoint::{CheckpointError, Codec, Few, Name, TaskRecord, WriteRecord};
+use crate::context::Answers;
 use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
@@ -36,7 +37,7 @@ pub(crate) struct Rest<S: State> {
     /// An error handler takes over from it.
     pub(crate) handled: bool,
     pub(crate) interrupts: Option<Vec<Interrupt>>,
-    pub(crate) resume: Option<Vec<Value>>,
+    pub(crate) resume: Option<Answers>,
 }
 
 impl<S: State> Default for Rest<S> {
@@ -157,7 +158,7 @@ impl<S: State> TaskWrites<S> {
         self.rest()?.interrupts.as_ref()
     }
 
-    pub(crate) fn resume(&self) -> Option<&Vec<Value>> {
+    pub(crate) fn resume(&self) -> Option<&Answers> {
         self.rest()?.resume.as_ref()
     }
 
@@ -275,7 +276,7 @@ impl<S: State> TaskWrites<S> {
             error: self.error().cloned(),
             handled: self.handled(),
             interrupts: self.interrupts().cloned(),
-            resume: self.resume().cloned().map(Value::Array),
+            resume: self.resume().map(Answers::to_value),
         })
     }
 
@@ -285,10 +286,7 @@ impl<S: State> TaskWrites<S> {
             error: record.error.clone(),
             handled: record.handled,
             interrupts: record.interrupts.clone(),
-            resume: record.resume.clone().map(|v| match v {
-                Value::Array(list) => list,
-                one => vec![one],
-            }),
+            resume: record.resume.clone().map(Answers::from_value).transpose()?,
             ..Rest::default()
         });
         for write in &record.writes {

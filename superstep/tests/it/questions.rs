@@ -281,6 +281,31 @@ async fn answers_stay_with_their_scope_whatever_is_asked_first_when_the_node_run
     }
 }
 
+/// Answers of scopes lay behind those of the node, in an object with a name of its own: whoever answered with such an
+/// object answered for a scope that had not asked yet.
+#[tokio::test]
+async fn an_answer_cannot_pass_for_those_of_a_scope() {
+    let node = |_: Notes, cx: Context| async move {
+        let first: serde_json::Value = cx.interrupt("which cup?")?;
+        let _: u8 = cx.interrupt("how many?")?;
+        let paid: String = cx.scoped("pay").interrupt("pay?")?;
+        Ok::<_, Interrupted>(Notes::update().log([first.to_string(), paid]))
+    };
+    let app = saved(StateGraph::new().add_node("ask", node).add_edge(START, "ask"));
+    let scopes = serde_json::json!({ "pay": { "given": ["yes"] } });
+    for forged in
+        [serde_json::json!({ "superstep:scopes": scopes }), serde_json::json!({ "given": [], "scopes": scopes })]
+    {
+        let thread = forged.to_string();
+        app.invoke(input()).thread(&thread).await.unwrap();
+        app.invoke(Resume::value(&forged)).thread(&thread).await.unwrap();
+        let out = app.invoke(Resume::value(2)).thread(&thread).await.unwrap();
+        assert_eq!(out.interrupts[0].value, "pay?");
+        let out = app.invoke(Resume::value("no")).thread(&thread).await.unwrap();
+        assert_eq!(out.state.log, [forged.to_string(), "no".to_owned()]);
+    }
+}
+
 #[tokio::test]
 async fn graphs_called_in_scopes_keep_their_own_questions_and_histories() {
     let ask = |notes: Notes, cx: Context| async move {
