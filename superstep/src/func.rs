@@ -304,30 +304,24 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         let timeout = self.timeout.map(TimeoutPolicy::from);
         let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.retry).next());
         let mistake = mistake.map(|why| format!("entrypoint `{}`: {why}", self.name));
-        let boxed: BoxedNode<Returned> = BoxedNode {
-            run: Arc::new(move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
-                if let Some(why) = &mistake {
-                    let error = Box::new(Error::invalid(why.clone())) as BoxError;
-                    return Box::pin(async move { Err(error) });
-                }
-                let cx = (call.context)();
-                let input = match call.input {
-                    crate::node::Given::Sent(payload) => payload.to_json().unwrap_or_default(),
-                    crate::node::Given::State(_) => Value::Null,
-                };
-                let future = run(input, &cx);
-                Box::pin(async move {
-                    let (value, saved) = future.await?;
-                    let puts = [Put::merge((VALUE, value)), Put::merge((SAVED, saved))];
-                    Ok(Outcome { puts: puts.into_iter().collect(), ..Outcome::none() })
-                })
-            }),
-            made_of: "",
-            subgraph: None,
-            asks: true,
-            needs_present: false,
-            steers: false,
+        let start = move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
+            if let Some(why) = &mistake {
+                let error = Box::new(Error::invalid(why.clone())) as BoxError;
+                return Box::pin(async move { Err(error) });
+            }
+            let cx = (call.context)();
+            let input = match call.input {
+                crate::node::Given::Sent(payload) => payload.to_json().unwrap_or_default(),
+                crate::node::Given::State(_) => Value::Null,
+            };
+            let future = run(input, &cx);
+            Box::pin(async move {
+                let (value, saved) = future.await?;
+                let puts = [Put::merge((VALUE, value)), Put::merge((SAVED, saved))];
+                Ok(Outcome { puts: puts.into_iter().collect(), ..Outcome::none() })
+            })
         };
+        let boxed = BoxedNode::new("", start);
         let mut options = NodeOptions::new();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
         options.timeout = timeout;

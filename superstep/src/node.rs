@@ -102,6 +102,26 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) needs_present: bool,
     /// Whether what it returns may say where to go.
     pub(crate) steers: bool,
+    /// What is wrong with how it was made.
+    pub(crate) mistakes: Vec<String>,
+}
+
+impl<S: State> BoxedNode<S> {
+    /// A node that may ask for its context, and does nothing else that is special.
+    pub(crate) fn new(
+        made_of: &'static str,
+        run: impl Fn(Call<'_, S>) -> NodeFuture<S> + std::marker::Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            run: Arc::new(run),
+            made_of,
+            subgraph: None,
+            asks: true,
+            needs_present: false,
+            steers: false,
+            mistakes: Vec::new(),
+        }
+    }
 }
 
 impl<S: State> Clone for BoxedNode<S> {
@@ -113,6 +133,7 @@ impl<S: State> Clone for BoxedNode<S> {
             steers: self.steers,
             asks: self.asks,
             needs_present: self.needs_present,
+            mistakes: self.mistakes.clone(),
         }
     }
 }

@@ -47,6 +47,7 @@ pub struct ToolNode<S: Conversation> {
     tools: Arc<Tools>,
     settings: CallSettings,
     at_once: Option<Arc<Semaphore>>,
+    mistakes: Vec<String>,
     around: Arc<[Arc<dyn Middleware<S>>]>,
 }
 
@@ -55,6 +56,8 @@ pub struct ToolNode<S: Conversation> {
 pub(crate) struct Tools {
     list: Vec<Arc<dyn Tool>>,
     places: HashMap<String, usize>,
+    /// Names that two tools have, neither of which gives way.
+    clashes: Vec<String>,
 }
 
 /// How each call is carried out.
@@ -81,7 +84,7 @@ impl Tools {
         match aside {
             Some(aside) if !self.places.contains_key(&aside.spec().name) => self.add(aside),
             Some(_) => tracing::warn!(tool = name, "a tool is left out, because all its names are taken"),
-            None => {}
+            None => self.clashes.push(name),
         }
     }
 
@@ -140,10 +143,11 @@ impl<S: Conversation> ToolNode<S> {
             retries: 0,
             pause: Duration::from_millis(500),
         };
-        Self { tools: Arc::default(), settings, at_once: None, around: Arc::new([]) }
+        Self { tools: Arc::default(), settings, at_once: None, mistakes: Vec::new(), around: Arc::new([]) }
     }
 
-    /// With one more tool; one of the same name is replaced, unless one of them [gives way](Tool::giving_way).
+    /// With one more tool. Two of one name are a mistake that [`compile`](superstep::StateGraph::compile) reports, unless
+    /// one of them [gives way](Tool::giving_way).
     pub fn tool(mut self, tool: impl Tool) -> Self {
         Arc::make_mut(&mut self.tools).add(Arc::new(tool));
         self
@@ -163,6 +167,9 @@ impl<S: Conversation> ToolNode<S> {
 
     /// How long each call may take.
     pub fn timeout(mut self, limit: Duration) -> Self {
+        if limit.is_zero() {
+            self.mistakes.push("the timeout of its tools is zero; give them time, or leave it out".to_owned());
+        }
         self.settings.timeout = Some(limit);
         self
     }
@@ -176,7 +183,10 @@ impl<S: Conversation> ToolNode<S> {
 
     /// How many calls of this node may run at the same time, in all runs together.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
-        self.at_once = Some(Arc::new(Semaphore::new(calls.max(1))));
+        if calls == 0 {
+            self.mistakes.push("`max_concurrency(0)` lets no tool run; allow at least one call".to_owned());
+        }
+        self.at_once = Some(Arc::new(Semaphore::new(calls.min(Semaphore::MAX_PERMITS))));
         self
     }
 
@@ -261,6 +271,11 @@ impl<S: Conversation> StateNode<S> for ToolNode<S> {
         };
         let answers = calls.into_iter().map(|call| self.answer(call, state.clone(), &cx));
         all(answers.collect()).await
+    }
+
+    fn mistakes(&self) -> Vec<String> {
+        let twice = |name: &String| format!("two tools are named `{name}`; give one of them another name");
+        self.tools.clashes.iter().map(twice).chain(self.mistakes.iter().cloned()).collect()
     }
 }
 

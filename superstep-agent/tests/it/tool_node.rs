@@ -46,6 +46,19 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|m| m.text().into_owned()).collect()
 }
 
+#[test]
+fn two_tools_of_one_name_and_limits_of_zero_are_mistakes() {
+    let node = ToolNode::<AgentState>::new().tool(add).tool(fail).tool(add).timeout(Duration::ZERO).max_concurrency(0);
+    let mistakes = StateGraph::new().add_node("tools", node).add_edge(START, "tools").compile().unwrap_err();
+    let words = [
+        "node `tools`: two tools are named `add`; give one of them another name",
+        "node `tools`: the timeout of its tools is zero; give them time, or leave it out",
+        "node `tools`: `max_concurrency(0)` lets no tool run; allow at least one call",
+    ];
+    assert_eq!(mistakes.errors().iter().map(ToString::to_string).collect::<Vec<_>>(), words);
+    app(ToolNode::new().tool(add).max_concurrency(usize::MAX));
+}
+
 #[tokio::test]
 async fn calls_are_answered_in_their_order_whichever_ends_first() {
     struct Late(Arc<tokio::sync::Barrier>);

@@ -268,7 +268,10 @@ fn check_fields<S: State>(graph: &StateGraph<S>, place: &str, names: &[String], 
 fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
-    for (name, _, options) in &graph.nodes {
+    for (name, node, options) in &graph.nodes {
+        for why in &node.mistakes {
+            errors.push(BuildError::BadOption { place: format!("node `{name}`"), why: why.clone() });
+        }
         check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
         for fields in [&options.fields, &options.writes].into_iter().flatten() {
             check_fields(graph, &format!("node `{name}`"), fields, errors);
@@ -295,14 +298,7 @@ pub(super) fn check_limits(
 
 /// The node that writes a run's input.
 fn start_node<S: State>() -> BoxedNode<S> {
-    BoxedNode {
-        run: Arc::new(|_| Box::pin(async { Ok(Outcome::none()) })),
-        made_of: "",
-        subgraph: None,
-        steers: false,
-        asks: true,
-        needs_present: false,
-    }
+    BoxedNode::new("", |_| Box::pin(async { Ok(Outcome::none()) }))
 }
 
 fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {

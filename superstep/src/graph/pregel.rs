@@ -162,7 +162,7 @@ impl NodeBuilder {
                 Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
             })
         };
-        BoxedNode { run: Arc::new(run), made_of: "", subgraph: None, steers: false, asks: true, needs_present: false }
+        BoxedNode::new("", run)
     }
 
     fn input(&self, call: &Call<'_, JsonState>) -> Value {

@@ -211,9 +211,9 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let graph = self.with_codec(Some(Codec::of()));
-        let inner = graph.clone();
+        let (steers, subgraph) = (graph.steers(), graph.clone().as_subgraph());
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
-            let (graph, input) = (inner.clone(), shared_input(&call));
+            let (graph, input) = (graph.clone(), shared_input(&call));
             let cx = (call.context)();
             Box::pin(async move {
                 match graph.run_inside(input?, &cx).await? {
@@ -222,14 +222,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode {
-            run: Arc::new(run),
-            made_of: "",
-            steers: graph.steers(),
-            subgraph: graph.as_subgraph(),
-            asks: true,
-            needs_present: true,
-        }
+        BoxedNode { subgraph, needs_present: true, steers, ..BoxedNode::new("", run) }
     }
 }
 
@@ -329,9 +322,8 @@ where
 {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let graph = self.graph.clone();
-        let (input, output) = (self.input, Arc::new(self.output));
-        let inner = graph.clone();
+        let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
+        let (steers, subgraph) = (graph.steers(), graph.clone().as_subgraph());
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
                 Given::State(state) => input(state).into_update().into_puts().map_err(Error::from),
@@ -340,7 +332,7 @@ where
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
                 )),
             };
-            let (graph, output, cx) = (inner.clone(), output.clone(), (call.context)());
+            let (graph, output, cx) = (graph.clone(), output.clone(), (call.context)());
             Box::pin(async move {
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
                     Inside::Done(run) => {
@@ -351,13 +343,6 @@ where
                 }
             })
         };
-        BoxedNode {
-            run: Arc::new(run),
-            made_of: "",
-            steers: graph.steers(),
-            subgraph: graph.as_subgraph(),
-            asks: true,
-            needs_present: false,
-        }
+        BoxedNode { subgraph, steers, ..BoxedNode::new("", run) }
     }
 }

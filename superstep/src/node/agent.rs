@@ -117,6 +117,12 @@ pub trait StateNode<S: State>: Send + Sync + 'static {
     /// # Errors
     /// Whatever went wrong; it fails the run unless the node has a retry or a handler.
     async fn run(&self, input: Self::Input, cx: Context) -> Result<Self::Output, BoxError>;
+
+    /// What is wrong with how it was made, each with the way out. [`compile`](crate::StateGraph::compile) reports them
+    /// as [`BuildError::BadOption`](crate::BuildError::BadOption), with the node's name.
+    fn mistakes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Something that turns a state into the next one; a node of any graph over that state.

@@ -121,14 +121,8 @@ pub trait IntoNode<S: State, Marker> {
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        BoxedNode {
-            run: Arc::new(move |call| self.start(call)),
-            made_of: std::any::type_name::<F>(),
-            subgraph: None,
-            steers: F::steers(),
-            asks: F::asks(),
-            needs_present: false,
-        }
+        let (steers, asks) = (F::steers(), F::asks());
+        BoxedNode { asks, steers, ..BoxedNode::new(std::any::type_name::<F>(), move |call| self.start(call)) }
     }
 }
 
@@ -162,14 +156,7 @@ where
             }) as NodeFuture<S>
         }
     };
-    BoxedNode {
-        run: Arc::new(run),
-        made_of: std::any::type_name::<F>(),
-        subgraph: None,
-        steers,
-        asks: true,
-        needs_present: false,
-    }
+    BoxedNode { steers, ..BoxedNode::new(std::any::type_name::<F>(), run) }
 }
 
 #[diagnostic::do_not_recommend]
@@ -204,6 +191,7 @@ pub struct StateNodeMarker;
 impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
+        let (steers, mistakes) = (N::Output::steers(), self.mistakes());
         let node = Arc::new(self);
         let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
             Err(error) => refused(error),
@@ -212,14 +200,7 @@ impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
                 Box::pin(async move { node.run(input, cx).await?.into_outcome() }) as NodeFuture<S>
             }
         };
-        BoxedNode {
-            run: Arc::new(run),
-            made_of: std::any::type_name::<N>(),
-            subgraph: None,
-            steers: N::Output::steers(),
-            asks: true,
-            needs_present: false,
-        }
+        BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
     }
 }
 
