@@ -21,11 +21,14 @@ mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
+use crate::error::explain;
 use crate::id::CheckpointId;
 
 pub use blob::Blob;
@@ -264,12 +267,12 @@ pub enum Durability {
 /// let error = CheckpointError::backend("the disk is full");
 /// assert_eq!(error.to_string(), "the disk is full");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The place where checkpoints are kept failed.
     #[error("{0}")]
-    Backend(#[source] crate::BoxError),
+    Backend(#[source] SharedError),
     /// A saved value does not decode, or a value cannot be encoded.
     #[error("thread `{thread}`, checkpoint {checkpoint}, {what}: {why}")]
     Codec {
@@ -339,6 +342,12 @@ pub enum CheckpointError {
     },
 }
 
+impl fmt::Debug for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
+    }
+}
+
 fn listed(fields: &[String]) -> String {
     fields.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
@@ -346,7 +355,7 @@ fn listed(fields: &[String]) -> String {
 impl CheckpointError {
     /// A failure of the place where checkpoints are kept.
     pub fn backend(error: impl Into<crate::BoxError>) -> Self {
-        Self::Backend(error.into())
+        Self::Backend(SharedError(Arc::from(error.into())))
     }
 
     /// A write by someone who holds the thread no more.
@@ -369,6 +378,38 @@ impl CheckpointError {
         let (expected, latest) = (shown(expected), shown(latest));
         let why = format!("moved on in namespace `{namespace}`: its latest checkpoint is {latest}, not {expected}");
         Self::Fenced { thread: thread.into(), why }
+    }
+}
+
+/// An error that several may get: all whose saves went together.
+///
+/// ```
+/// use superstep::CheckpointError;
+/// let error = CheckpointError::backend(std::fmt::Error);
+/// let CheckpointError::Backend(cause) = error.clone() else { unreachable!() };
+/// assert!(cause.is::<std::fmt::Error>());
+/// ```
+#[derive(Clone)]
+pub struct SharedError(Arc<dyn std::error::Error + Send + Sync>);
+
+// Not an error itself: among the causes of one, what it holds is found by its type.
+impl std::ops::Deref for SharedError {
+    type Target = dyn std::error::Error + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 

@@ -171,7 +171,7 @@ fn distance(a: &str, b: &str) -> usize {
 /// let error = StateGraph::dynamic(JsonState::schema()).compile().unwrap_err();
 /// assert!(error.to_string().contains("has no entry"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CompilationError(Vec<BuildError>);
 
 impl CompilationError {
@@ -197,7 +197,28 @@ impl fmt::Display for CompilationError {
     }
 }
 
+impl fmt::Debug for CompilationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
+    }
+}
+
 impl std::error::Error for CompilationError {}
+
+/// What `fn main() -> Result<..>`, `unwrap` and `{:?}` show of an error: its words, and those of its causes that it does
+/// not say itself.
+pub(crate) fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut said = error.to_string();
+    f.write_str(&said)?;
+    for cause in std::iter::successors(error.source(), |cause| cause.source()) {
+        let words = cause.to_string();
+        if !said.contains(&words) {
+            write!(f, "\n  caused by: {words}")?;
+            said.push_str(&words);
+        }
+    }
+    Ok(())
+}
 
 /// A write that does not fit the field it is for.
 ///
@@ -260,7 +281,8 @@ impl std::error::Error for InvalidUpdate {}
 
 /// Why a run ended without a result.
 ///
-/// It is one type that can be asked; match on [`Error::kind`] where several answers differ.
+/// It is one type that can be asked; match on [`Error::kind`] where several answers differ. Its words hold those of its
+/// cause; returned from `main` it prints them with all further causes.
 ///
 /// ```
 /// use superstep::{ErrorKind, JsonState, StateGraph, END, START};
@@ -276,10 +298,8 @@ impl std::error::Error for InvalidUpdate {}
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct Error(Box<Failure>);
 
-#[derive(Debug)]
 struct Failure {
     kind: ErrorKind,
     node: Option<String>,
@@ -452,6 +472,12 @@ impl fmt::Display for Error {
             Some(source) => write!(f, ": {source}"),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
     }
 }
 

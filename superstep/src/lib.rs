@@ -104,8 +104,8 @@ pub use checkpoint::PostgresSaver;
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter, FieldRecord,
-    FieldValue, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, SharedMap,
-    Source, Swept, TaskRecord, WriteRecord,
+    FieldValue, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, SharedError,
+    SharedMap, Source, Swept, TaskRecord, WriteRecord,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;

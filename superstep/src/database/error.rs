@@ -1,8 +1,10 @@
 //! What can go wrong with a database, told apart by what one can do about it.
 
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
+use crate::error::explain;
 use crate::{CacheError, CheckpointError, StoreError};
 
 /// The driver's own error. Several waiting callers may get the same one.
@@ -22,7 +24,7 @@ type Cause = Arc<dyn Error + Send + Sync>;
 /// );
 /// # }
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
     /// It could not be opened.
@@ -151,6 +153,12 @@ impl DatabaseError {
     /// ```
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Connection { .. } | Self::RolledBack { .. })
+    }
+}
+
+impl fmt::Debug for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
     }
 }
 

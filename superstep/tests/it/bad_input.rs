@@ -32,6 +32,19 @@ async fn ran() -> (CompiledStateGraph<Notes>, String) {
     (app, before)
 }
 
+/// `main` returns errors as `{:?}`: each cause is told, and told once.
+#[tokio::test]
+async fn an_error_is_shown_with_all_its_causes_where_main_returns_it() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the kettle is broken")]
+    struct Broken(#[source] std::io::Error);
+    let fail = async |_: Notes| Err::<(), _>(Broken(std::io::Error::other("no power")));
+    let app = StateGraph::<Notes>::new().add_node("fail", fail).add_edge(START, "fail").compile().unwrap();
+    let error = app.invoke(input()).await.unwrap_err();
+    assert_eq!(format!("{error:?}"), "node `fail` failed: the kettle is broken\n  caused by: no power");
+    assert_eq!(error.to_string(), "node `fail` failed: the kettle is broken");
+}
+
 #[tokio::test]
 async fn a_run_needs_a_thread_if_it_is_saved() {
     let error = saved(a_b_c()).invoke(input()).await.unwrap_err();

@@ -24,6 +24,13 @@ fn n() -> StateGraph<Notes> {
     StateGraph::new().add_node("plan", says("plan")).add_edge(START, "plan")
 }
 
+/// `main` returns errors as `{:?}`; that was the dump of a list of structs.
+#[test]
+fn mistakes_are_shown_in_words_where_main_returns_them() {
+    let error = n().add_edge("plan", "wirte").add_edge(END, "plan").compile().unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+}
+
 #[test]
 fn names_must_be_usable() {
     check(n().add_node("", says("x")), expect!["node name `` cannot be used: it is empty"]);

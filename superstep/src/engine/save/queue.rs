@@ -20,13 +20,8 @@ pub(super) struct SaveQueue {
     /// Who waits for it or is about to save, one after another; and how many they are.
     turns: tokio::sync::Mutex<()>,
     pub(super) in_line: AtomicUsize,
-    /// What the first failure said. Nothing is saved after it, so that no step is missing in between.
-    failed: OnceLock<Failed>,
-}
-
-enum Failed {
-    Fenced { thread: String, why: String },
-    Other(String),
+    /// The first failure. Nothing is saved after it, so that no step is missing in between.
+    failed: OnceLock<CheckpointError>,
 }
 
 pub(super) type Going = JoinHandle<Result<(), CheckpointError>>;
@@ -76,22 +71,13 @@ impl SaveQueue {
 
     pub(super) fn note(&self, result: Result<(), CheckpointError>) -> Result<(), CheckpointError> {
         if let Err(error) = &result {
-            self.failed.get_or_init(|| match error {
-                CheckpointError::Fenced { thread, why } => Failed::Fenced { thread: thread.clone(), why: why.clone() },
-                other => Failed::Other(other.to_string()),
-            });
+            self.failed.get_or_init(|| error.clone());
         }
         result
     }
 
     pub(super) fn check(&self) -> Result<(), CheckpointError> {
-        match self.failed.get() {
-            None => Ok(()),
-            Some(Failed::Fenced { thread, why }) => {
-                Err(CheckpointError::Fenced { thread: thread.clone(), why: why.clone() })
-            }
-            Some(Failed::Other(why)) => Err(CheckpointError::backend(format!("an earlier save failed: {why}"))),
-        }
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 }
 
