@@ -406,9 +406,11 @@ impl Checkpointer for MemorySaver {
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
         let mut expired = 0;
         for mut shard in self.each_shard() {
-            let before = shard.threads.len();
-            shard.threads.retain(|_, known| !self.is_expired(known));
-            expired += before - shard.threads.len();
+            shard.threads.retain(|_, known| {
+                let is_expired = self.is_expired(known);
+                expired += usize::from(is_expired && known.spaces().next().is_some());
+                !is_expired
+            });
         }
         Ok(Swept { expired, orphans: 0 })
     }

@@ -106,7 +106,7 @@ fn has_own_history(namespace: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Threads whose time to live had passed.
+    /// Threads whose time to live had passed. Claims without checkpoints are forgotten too, and not counted.
     pub expired: usize,
     /// Records that belonged to no thread; a sound database has none.
     pub orphans: usize,

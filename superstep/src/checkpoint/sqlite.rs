@@ -197,7 +197,10 @@ impl SqliteSaver {
         let mut removed = self.until_none(|work| work.remove_some(sql::ORPHANED_SPACES)).await?;
         let lost = self.read(|work| work.lost_spaces()).await?;
         removed += self.clear(lost).await?;
-        Ok(removed + self.until_none(|work| work.remove_some(sql::ORPHANED_PENDING)).await?)
+        removed += self.until_none(|work| work.remove_some(sql::ORPHANED_PENDING)).await?;
+        // Threads that were deleted leave these behind as a matter of course.
+        self.until_none(|work| work.remove_some(sql::ORPHANED_RUNS)).await?;
+        Ok(removed)
     }
 }
 
@@ -353,11 +356,10 @@ impl Checkpointer for SqliteSaver {
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
         let mut expired = 0;
         for thread in self.read(|work| work.expired()).await? {
-            // One that was used meanwhile stays.
-            if let Some(spaces) = self.change(move |work| work.forget_expired(&thread)).await? {
-                expired += 1;
-                self.clear(spaces).await?;
-            }
+            // One that was used meanwhile stays; a claim that came to nothing was none.
+            let spaces = self.change(move |work| work.forget_expired(&thread)).await?;
+            expired += usize::from(!spaces.is_empty());
+            self.clear(spaces).await?;
         }
         if self.ttl.is_none() {
             self.until_none(|work| work.forget_idle()).await?;

@@ -88,6 +88,40 @@ async fn a_sweep_leaves_a_thread_that_is_used_meanwhile() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// By these notes a run is found to be deleted: one for each namespace, however many checkpoints it has there.
+#[tokio::test]
+async fn a_run_is_noted_as_long_as_it_has_checkpoints() {
+    let folder = folder("runs");
+    let file = folder.join("runs.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let app = chat(saver.clone());
+    let say = async |thread: &str, run: &str| {
+        app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread(thread).run_id(run).await.unwrap();
+    };
+    for (thread, run) in [("t", "first"), ("t", "second"), ("t", "third"), ("other", "fourth")] {
+        say(thread, run).await;
+    }
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let noted = || {
+        let mut statement = other.prepare("SELECT run FROM superstep_runs ORDER BY run").unwrap();
+        let runs = statement.query_map([], |row| row.get(0)).unwrap();
+        runs.collect::<rusqlite::Result<Vec<String>>>().unwrap()
+    };
+    assert_eq!(noted(), ["first", "fourth", "second", "third"]);
+    saver.delete_run("second").await.unwrap();
+    assert_eq!(noted(), ["first", "fourth", "third"]);
+    saver.prune("t", &Prune::keep_last(1)).await.unwrap();
+    assert_eq!(noted(), ["fourth", "third"]);
+    saver.copy_thread("t", "copy").await.unwrap();
+    assert_eq!(noted(), ["fourth", "third", "third"]);
+    saver.delete_thread("other").await.unwrap();
+    saver.sweep().await.unwrap();
+    assert_eq!(noted(), ["third", "third"]);
+    assert_eq!(saver.delete_run("third").await.unwrap(), 2);
+    assert!(noted().is_empty());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// What can be read of a thread: as text, or why not.
 async fn seen(saver: &SqliteSaver) -> Result<String, String> {
     let all = saver.list("t", "", &ListQuery::new()).await.map_err(|error| error.to_string())?;
@@ -95,10 +129,12 @@ async fn seen(saver: &SqliteSaver) -> Result<String, String> {
     Ok(format!("{latest:?} {all:?}"))
 }
 
-/// Columns that are sealed with a body, or lead to one; what is not here says where a row belongs.
-const COLUMNS: [(&str, &[&str]); 4] = [
+/// By which column a row is found, and those that are sealed with a body, or lead to one; what is not here says where a
+/// row belongs.
+const COLUMNS: [(&str, &str, &[&str]); 4] = [
     (
         "superstep_checkpoints",
+        "rowid",
         &[
             "id",
             "parent",
@@ -114,9 +150,9 @@ const COLUMNS: [(&str, &[&str]); 4] = [
             "depth",
         ],
     ),
-    ("superstep_pending", &["task", "consumed", "body"]),
-    ("superstep_shapes", &["digest", "body"]),
-    ("superstep_spaces", &["head"]),
+    ("superstep_pending", "checkpoint", &["task", "consumed", "body"]),
+    ("superstep_shapes", "rowid", &["digest", "body"]),
+    ("superstep_spaces", "rowid", &["head"]),
 ];
 
 #[tokio::test]
@@ -132,24 +168,24 @@ async fn a_flipped_bit_is_never_read_as_something_else() {
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("PRAGMA synchronous = OFF").unwrap();
     let (mut flips, mut refused) = (0, 0);
-    for (table, columns) in COLUMNS {
+    for (table, key, columns) in COLUMNS {
         for column in columns {
-            let select = format!("SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL");
-            let update = format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1");
-            let rows: Vec<(i64, rusqlite::types::Value)> = {
+            let select = format!("SELECT {key}, {column} FROM {table} WHERE {column} IS NOT NULL");
+            let update = format!("UPDATE {table} SET {column} = ?2 WHERE {key} = ?1");
+            let rows: Vec<(rusqlite::types::Value, rusqlite::types::Value)> = {
                 let mut statement = other.prepare(&select).unwrap();
                 statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
             };
             for (row, value) in rows {
                 for flipped in each_flip(&value) {
-                    other.execute(&update, (row, flipped)).unwrap();
+                    assert_eq!(other.execute(&update, (&row, flipped)).unwrap(), 1);
                     flips += 1;
                     match seen(&saver).await {
-                        Ok(seen) => assert!(seen == whole, "{table}.{column}, row {row}"),
+                        Ok(seen) => assert!(seen == whole, "{table}.{column}, row {row:?}"),
                         Err(_) => refused += 1,
                     }
                 }
-                other.execute(&update, (row, &value)).unwrap();
+                other.execute(&update, (&row, &value)).unwrap();
             }
         }
     }

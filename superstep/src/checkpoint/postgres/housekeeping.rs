@@ -47,10 +47,10 @@ impl PostgresSaver {
             let by_name: &[Param<'_>] = params![thread => TEXT];
             let expired: &[Param<'_>] = params![thread => TEXT, self.ttl => INT8];
             let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET_EXPIRED, expired)]).await?;
-            let gone: Vec<Option<i64>> = self.columns(&rows[1], 0)?;
-            // One that was used meanwhile, or forgotten by someone else, has no row.
+            let gone: Vec<i64> = self.columns(&rows[1], 0)?;
+            // One that was used meanwhile, or forgotten by someone else, had none; nor had a claim that came to nothing.
             forgotten += usize::from(!gone.is_empty());
-            work.clear_all(&gone.into_iter().flatten().collect::<Vec<_>>()).await?;
+            work.clear_all(&gone).await?;
         }
         Ok(forgotten)
     }

@@ -7,8 +7,8 @@ use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, again_if_lost, is_lost};
 use crate::checkpoint::rows::{NewRow, PendingRow};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease};
+use crate::database::PostgresClient;
 use crate::database::sql::{postgres_checkpoints as sql, postgres_steps as steps};
-use crate::database::{DatabaseError, PostgresClient};
 use crate::id::CheckpointId;
 
 /// Where a checkpoint was saved.
@@ -38,8 +38,7 @@ impl PostgresSaver {
         let desk = self.desk(thread, namespace);
         let (head, found) = work.opened(desk, found)?.checkpoint(desk, checkpoint)?;
         if self.ttl.is_some() {
-            let forgotten: Vec<Option<i64>> = self.columns(&rows.remove(1), 0)?;
-            work.clear_all(&forgotten.into_iter().flatten().collect::<Vec<_>>()).await?;
+            work.clear_all(&self.columns(&rows.remove(1), 0)?).await?;
         }
         Ok(Claim::new(Epoch::from_u64(epoch.cast_unsigned()), head, found))
     }
@@ -49,7 +48,7 @@ impl PostgresSaver {
         match again_if_lost!(self.save_all_once(lease, saves)) {
             Ok(true) => saves.iter().map(|_| Ok(())).collect(),
             Ok(false) => self.save_each(lease, saves).await,
-            Err(error) => saves.iter().map(|_| Err(same(&error))).collect(),
+            Err(error) => saves.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
@@ -95,15 +94,6 @@ impl PostgresSaver {
             Some(id) => self.outline(client, lease, placed.space, id).await,
             None => Ok(()),
         }
-    }
-}
-
-/// The same error, for another who waits for the same.
-fn same(error: &CheckpointError) -> CheckpointError {
-    let CheckpointError::Backend(cause) = error else { return CheckpointError::backend(error.to_string()) };
-    match cause.downcast_ref::<DatabaseError>() {
-        Some(error) => error.clone().into(),
-        None => CheckpointError::backend(error.to_string()),
     }
 }
 

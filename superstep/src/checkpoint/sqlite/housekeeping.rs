@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
+use rusqlite::types::FromSql;
 
 use super::Work;
 use super::read::stored;
@@ -32,26 +33,20 @@ pub(super) struct Space {
 impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
     pub(super) fn forget(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
-        Ok(self.forget_by(sql::REMOVE_THREAD, [thread])?.unwrap_or_default())
+        self.forget_by(sql::REMOVE_THREAD, [thread])
     }
 
-    /// Forgets a thread whose time has come, whatever it looked like before; none if it has not.
-    pub(super) fn forget_expired(&self, thread: &str) -> Result<Option<Vec<i64>>, CheckpointError> {
-        let Some(cutoff) = self.cutoff else { return Ok(None) };
+    /// Forgets a thread if its time has come, whatever it looked like before.
+    pub(super) fn forget_expired(&self, thread: &str) -> Result<Vec<i64>, CheckpointError> {
+        let Some(cutoff) = self.cutoff else { return Ok(Vec::new()) };
         self.forget_by(sql::REMOVE_EXPIRED, params![thread, cutoff])
     }
 
-    fn forget_by(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<Vec<i64>>, CheckpointError> {
-        let remove = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let Some(key) = statement.query_row(params, |row| row.get::<_, i64>(0)).optional()? else {
-                return Ok(None);
-            };
-            let mut statement = self.connection.prepare_cached(sql::REMOVE_SPACES)?;
-            let spaces: rusqlite::Result<Vec<i64>> = statement.query_map([key], |row| row.get(0))?.collect();
-            spaces.map(Some)
-        };
-        self.done(remove())
+    fn forget_by(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<i64>, CheckpointError> {
+        match self.column::<i64>(sql, params)?.pop() {
+            Some(thread) => self.column(sql::REMOVE_SPACES, [thread]),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Removes some rows of a namespace that nobody has, and says how many.
@@ -223,12 +218,9 @@ impl Work<'_> {
     pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
         let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
         let desk = self.desk(thread, &space.name);
-        let find = || {
-            let mut statement = self.connection.prepare_cached(sql::OF_RUN)?;
-            statement.query_map(params![key, run, BATCH], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Vec<u8>>>>()
-        };
         let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let doomed = self.done(find())?.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+        let found = self.column(sql::OF_RUN, params![key, run, BATCH])?;
+        let doomed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
         if !doomed.is_empty() {
             self.remove(desk, &space, &self.made(desk, key)?, &doomed, Removal::Run)?;
         }
@@ -237,11 +229,7 @@ impl Work<'_> {
 
     pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
         let Some(cutoff) = self.cutoff else { return Ok(Vec::new()) };
-        let find = || {
-            let mut statement = self.connection.prepare_cached(sql::EXPIRED)?;
-            statement.query_map([cutoff], |row| row.get(0))?.collect()
-        };
-        self.done(find())
+        self.column(sql::EXPIRED, [cutoff])
     }
 
     /// Forgets some claims of long ago that came to nothing, and says how many.
@@ -252,10 +240,16 @@ impl Work<'_> {
 
     /// The namespaces that nobody has, but whose rows are there.
     pub(super) fn lost_spaces(&self) -> Result<Vec<i64>, CheckpointError> {
-        let find = || {
-            let mut statement = self.connection.prepare_cached(sql::LOST_SPACES)?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        };
+        self.column(sql::LOST_SPACES, [])
+    }
+
+    /// The first column of what a statement gives.
+    pub(super) fn column<T: FromSql>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<T>, CheckpointError> {
+        let find = || self.connection.prepare_cached(sql)?.query_map(params, |row| row.get(0))?.collect();
         self.done(find())
     }
 

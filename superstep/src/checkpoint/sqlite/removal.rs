@@ -30,11 +30,7 @@ impl Work<'_> {
             }
         }
         self.keep_writes(desk, space.key, made, removed)?;
-        for id in removed {
-            let params = params![space.key, id_bytes(*id)];
-            self.done(self.run(sql::REMOVE_PENDING, params))?;
-            self.done(self.run(sql::REMOVE_CHECKPOINT, params))?;
-        }
+        self.remove_rows(space.key, removed)?;
         match made.iter().map(|made| made.id).filter(|id| !removed.contains(id)).max() {
             Some(latest) if latest != space.head => {
                 self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop)
@@ -42,6 +38,23 @@ impl Work<'_> {
             Some(_) => Ok(()),
             None => self.remove_space(desk, space.key, why),
         }
+    }
+
+    /// Removes rows with what was written under them, and notes of runs that have no others in the namespace.
+    fn remove_rows(&self, space: i64, removed: &HashSet<CheckpointId>) -> Result<(), CheckpointError> {
+        let mut runs = HashSet::new();
+        for id in removed {
+            let params = params![space, id_bytes(*id)];
+            self.done(self.run(sql::REMOVE_PENDING, params))?;
+            let removed: Vec<Option<String>> = self.column(sql::REMOVE_CHECKPOINT, params)?;
+            runs.extend(removed.into_iter().flatten());
+        }
+        if !runs.is_empty() {
+            for left in self.column::<String>(sql::RUNS, [space])? {
+                runs.remove(&left);
+            }
+        }
+        runs.iter().try_for_each(|run| self.done(self.run(sql::REMOVE_RUN, params![run, space])).map(drop))
     }
 
     /// Removes an empty namespace, and with a run the thread whose last one it was.

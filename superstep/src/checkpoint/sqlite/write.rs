@@ -20,7 +20,7 @@ struct Leased {
 impl Work<'_> {
     /// Claims a thread; what is left of one that had expired belongs to nobody from then on.
     pub(super) fn claim(&self, thread: &str) -> Result<(Epoch, Vec<i64>), CheckpointError> {
-        let expired = self.forget_expired(thread)?.unwrap_or_default();
+        let expired = self.forget_expired(thread)?;
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![thread, epoch, micros(SystemTime::now())]))?;
         Ok((Epoch::from_u64(epoch.unsigned_abs()), expired))
@@ -110,6 +110,9 @@ impl Work<'_> {
     }
 
     pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64) -> Result<(), CheckpointError> {
+        if let Some(run) = &row.run {
+            self.done(self.run(sql::ADD_RUN, params![run, space]))?;
+        }
         let (parent, base, root) = (row.parent.map(id_bytes), row.base.map(id_bytes), row.root.map(id_bytes));
         let params = params![
             space,

@@ -412,8 +412,7 @@ pub(crate) const FORGET: &str = concat!(
     )
     DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
 );
-/// Forgets a thread that was not used for so many microseconds. It gives a row without a key for the thread, and one for
-/// each of its namespaces.
+/// Forgets a thread that was not used for so many microseconds, and gives the keys of its namespaces.
 pub(crate) const FORGET_EXPIRED: &str = concat!(
     "WITH gone AS (
         DELETE FROM {schema}.superstep_threads t WHERE ",
@@ -421,11 +420,8 @@ pub(crate) const FORGET_EXPIRED: &str = concat!(
     " AND ",
     expired!("$2"),
     " RETURNING t.key
-    ),
-    spaces AS (
-        DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key
     )
-    SELECT NULL::BIGINT FROM gone UNION ALL SELECT key FROM spaces"
+    DELETE FROM {schema}.superstep_spaces WHERE thread = (SELECT key FROM gone) RETURNING key"
 );
 pub(crate) const EXPIRED: &str =
     concat!("SELECT t.name FROM {schema}.superstep_threads t WHERE ", expired!("$1"), " ORDER BY t.key");

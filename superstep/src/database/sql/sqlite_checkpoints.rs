@@ -5,7 +5,8 @@ use crate::database::Component;
 /// The tables, version by version.
 pub(crate) const COMPONENT: Component = Component { name: "checkpoints", scripts: SCRIPTS };
 
-const SCRIPTS: &[&str] = &["
+const SCRIPTS: &[&str] = &[
+    "
     CREATE TABLE superstep_epochs (last INTEGER NOT NULL);
     INSERT INTO superstep_epochs (last) VALUES (0);
     CREATE TABLE superstep_threads (
@@ -50,7 +51,33 @@ const SCRIPTS: &[&str] = &["
     );
     CREATE UNIQUE INDEX superstep_pending_by_task ON superstep_pending (space, checkpoint, task);
     CREATE TABLE superstep_shapes (digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL);
-"];
+",
+    PAGES,
+];
+
+/// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
+/// checkpoints, and what tasks wrote lies in its own index.
+const PAGES: &str = "
+    CREATE TABLE superstep_runs (
+        run TEXT NOT NULL,
+        space INTEGER NOT NULL,
+        PRIMARY KEY (run, space)
+    ) WITHOUT ROWID;
+    INSERT INTO superstep_runs SELECT DISTINCT run, space FROM superstep_checkpoints WHERE run IS NOT NULL;
+    DROP INDEX superstep_checkpoints_by_run;
+    DROP INDEX superstep_pending_by_task;
+    ALTER TABLE superstep_pending RENAME TO superstep_pending_before;
+    CREATE TABLE superstep_pending (
+        space INTEGER NOT NULL,
+        checkpoint BLOB NOT NULL,
+        task BLOB NOT NULL,
+        consumed BLOB,
+        body BLOB NOT NULL,
+        PRIMARY KEY (space, checkpoint, task)
+    ) WITHOUT ROWID;
+    INSERT INTO superstep_pending SELECT space, checkpoint, task, consumed, body FROM superstep_pending_before;
+    DROP TABLE superstep_pending_before;
+";
 
 // Claims.
 
@@ -81,6 +108,7 @@ pub(crate) const ADD_CHECKPOINT: &str = "
         (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ";
+pub(crate) const ADD_RUN: &str = "INSERT INTO superstep_runs (run, space) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 pub(crate) const SET_OUTLINE: &str =
     "UPDATE superstep_checkpoints SET depth = 0, owners = ?3, outline = ?4 WHERE space = ?1 AND id = ?2";
 pub(crate) const FIND_PENDING: &str =
@@ -252,7 +280,9 @@ pub(crate) const SOME_CHECKPOINTS: &str = "
     )
 ";
 pub(crate) const SOME_PENDING: &str = "
-    DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
+    DELETE FROM superstep_pending WHERE space = ?1 AND (checkpoint, task) IN (
+        SELECT checkpoint, task FROM superstep_pending WHERE space = ?1 LIMIT ?2
+    )
 ";
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
@@ -261,10 +291,12 @@ pub(crate) const MADE: &str = "
 /// The namespaces that hold checkpoints of a run, with their threads.
 pub(crate) const SPACES_OF_RUN: &str = "
     SELECT t.name, s.key FROM superstep_spaces s JOIN superstep_threads t ON t.key = s.thread
-    WHERE s.key IN (SELECT c.space FROM superstep_checkpoints c WHERE c.run = ?1) ORDER BY s.key
+    WHERE s.key IN (SELECT r.space FROM superstep_runs r WHERE r.run = ?1) ORDER BY s.key
 ";
 pub(crate) const OF_RUN: &str =
     "SELECT id FROM superstep_checkpoints WHERE space = ?1 AND run = ?2 ORDER BY id LIMIT ?3";
+pub(crate) const RUNS: &str = "SELECT DISTINCT run FROM superstep_checkpoints WHERE space = ?1 AND run IS NOT NULL";
+pub(crate) const REMOVE_RUN: &str = "DELETE FROM superstep_runs WHERE run = ?1 AND space = ?2";
 /// What was written under `?2` and has values in the tails of `?3`.
 pub(crate) const CONSUMED: &str = "
     SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND consumed = ?3
@@ -274,7 +306,8 @@ pub(crate) const PENDING_PAGE: &str = "
     SELECT checkpoint, task, consumed, body FROM superstep_pending
     WHERE space = ?1 AND (checkpoint, task) > (?2, ?3) ORDER BY checkpoint, task LIMIT ?4
 ";
-pub(crate) const REMOVE_CHECKPOINT: &str = "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
+pub(crate) const REMOVE_CHECKPOINT: &str =
+    "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2 RETURNING run";
 pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
 pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE key = ?1";
 /// A page of the rows of a namespace, with all that is in them.
@@ -301,9 +334,14 @@ pub(crate) const LOST_SPACES: &str = "
     SELECT space FROM superstep_pending WHERE space NOT IN (SELECT key FROM superstep_spaces)
 ";
 pub(crate) const ORPHANED_PENDING: &str = "
-    DELETE FROM superstep_pending WHERE rowid IN (
-        SELECT p.rowid FROM superstep_pending p WHERE NOT EXISTS (
+    DELETE FROM superstep_pending WHERE (space, checkpoint, task) IN (
+        SELECT p.space, p.checkpoint, p.task FROM superstep_pending p WHERE NOT EXISTS (
             SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
         ) LIMIT ?1
+    )
+";
+pub(crate) const ORPHANED_RUNS: &str = "
+    DELETE FROM superstep_runs WHERE (run, space) IN (
+        SELECT run, space FROM superstep_runs WHERE space NOT IN (SELECT key FROM superstep_spaces) LIMIT ?1
     )
 ";
