@@ -18,6 +18,8 @@ mod inputs;
 mod outline;
 mod removal;
 mod shelf;
+#[cfg(feature = "sqlite")]
+mod took;
 
 use std::time::{Duration, SystemTime};
 
@@ -27,6 +29,8 @@ pub(crate) use inputs::Inputs;
 pub(crate) use outline::Outline;
 pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
+#[cfg(feature = "sqlite")]
+pub(crate) use took::take_in;
 
 use crate::id::{CheckpointId, TaskId};
 

@@ -148,6 +148,7 @@ const COLUMNS: [(&str, &str, &[&str]); 4] = [
             "step",
             "created_at",
             "depth",
+            "took",
         ],
     ),
     ("superstep_pending", "checkpoint", &["task", "consumed", "body"]),

@@ -11,6 +11,9 @@ use crate::id::CheckpointId;
 pub(crate) struct Raw {
     pub(crate) checkpoints: Vec<StoredRow>,
     pub(crate) pending: Vec<RawPending>,
+    /// Rows with what they took in.
+    #[cfg(feature = "sqlite")]
+    pub(crate) taken: Vec<(Vec<u8>, Vec<u8>)>,
     /// Digests and bodies.
     pub(crate) shapes: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) head: Option<Vec<u8>>,
@@ -47,6 +50,13 @@ impl Raw {
         found.shelf.settle();
         for pending in self.pending {
             found.shelf.pending.push(desk.open_pending(&pending.row(desk)?)?);
+        }
+        #[cfg(feature = "sqlite")]
+        for (by, took) in &self.taken {
+            let by = id(by)?;
+            // The row is sealed together with its base.
+            let base = found.shelf.row(by).map_err(|missing| desk.damaged(by, missing))?.record.base;
+            found.shelf.pending.push(desk.open_pending(&desk.taken(by, base, took)?)?);
         }
         found.listed = self.listed.iter().map(|listed| id(listed)).collect::<Result<_, _>>()?;
         found.listed.sort_unstable_by(|a, b| b.cmp(a));

@@ -9,7 +9,9 @@ use rusqlite::types::FromSql;
 use super::Work;
 use super::read::stored;
 use crate::checkpoint::prune::Kept;
-use crate::checkpoint::rows::{Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment};
+use crate::checkpoint::rows::{
+    Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment, take_in,
+};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -101,15 +103,19 @@ impl Work<'_> {
         loop {
             let page = || {
                 let mut statement = self.connection.prepare_cached(sql::PAGE)?;
-                let columns = |row: &rusqlite::Row<'_>| Ok((stored(row)?, row.get::<_, i64>(13)?));
+                let columns = |row: &rusqlite::Row<'_>| {
+                    Ok((stored(row)?, row.get::<_, i64>(13)?, row.get::<_, Option<Vec<u8>>>(14)?))
+                };
                 statement.query_map(params![space, after, PAGE], columns)?.collect::<rusqlite::Result<Vec<_>>>()
             };
             let rows = self.done(page())?;
-            let Some((last, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
+            let Some((last, _, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
             after.clone_from(&last.id);
-            for (stored, depth) in rows {
+            for (stored, depth, took) in rows {
                 let (row, outline) = from.resealed(stored, to)?;
-                self.add(copy, &row, depth)?;
+                let taken = took.map(|took| from.taken(row.id, row.base, &took)).transpose()?;
+                let taken = taken.map(|taken| from.resealed_pending(&taken, to)).transpose()?;
+                self.add(copy, &row, depth, taken.as_ref().map(take_in).as_deref())?;
                 if let Some(outline) = outline {
                     self.set_outline(to, copy, row.id, &outline)?;
                 }

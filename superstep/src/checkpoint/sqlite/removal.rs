@@ -26,7 +26,7 @@ impl Work<'_> {
         self.keep_values(desk, space.key, made, removed)?;
         if why == Removal::Run {
             for left in left_by_steps(made, removed) {
-                self.done(self.run(sql::REMOVE_PENDING, params![space.key, id_bytes(left)]))?;
+                self.remove_pending(space.key, left)?;
             }
         }
         self.keep_writes(desk, space.key, made, removed)?;
@@ -44,9 +44,8 @@ impl Work<'_> {
     fn remove_rows(&self, space: i64, removed: &HashSet<CheckpointId>) -> Result<(), CheckpointError> {
         let mut runs = HashSet::new();
         for id in removed {
-            let params = params![space, id_bytes(*id)];
-            self.done(self.run(sql::REMOVE_PENDING, params))?;
-            let removed: Vec<Option<String>> = self.column(sql::REMOVE_CHECKPOINT, params)?;
+            self.remove_pending(space, *id)?;
+            let removed: Vec<Option<String>> = self.column(sql::REMOVE_CHECKPOINT, params![space, id_bytes(*id)])?;
             runs.extend(removed.into_iter().flatten());
         }
         if !runs.is_empty() {
@@ -55,6 +54,12 @@ impl Work<'_> {
             }
         }
         runs.iter().try_for_each(|run| self.done(self.run(sql::REMOVE_RUN, params![run, space])).map(drop))
+    }
+
+    /// Removes what was written under a row.
+    fn remove_pending(&self, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
+        self.forget_taken(space, under)?;
+        self.done(self.run(sql::REMOVE_PENDING, params![space, id_bytes(under)])).map(drop)
     }
 
     /// Removes an empty namespace, and with a run the thread whose last one it was.
@@ -92,7 +97,7 @@ impl Work<'_> {
         outlines.iter().try_for_each(|(id, outline)| self.set_outline(desk, space, *id, outline))
     }
 
-    /// Brings values into rows of pending writes that lie in the tails of removed rows.
+    /// Brings values into rows of pending writes that lie in removed rows.
     fn keep_writes(
         &self,
         desk: Desk<'_>,
@@ -101,7 +106,9 @@ impl Work<'_> {
         removed: &HashSet<CheckpointId>,
     ) -> Result<(), CheckpointError> {
         for (under, by) in consumed_under(made, removed) {
-            for row in self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])? {
+            let mut lost = self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])?;
+            lost.extend(self.taken(desk, space, under)?.filter(|(taken_by, _)| *taken_by == by).map(|(_, row)| row));
+            for row in lost {
                 let task = self.task(desk, space, &row)?;
                 self.set_pending(space, &desk.pending_row(row.checkpoint, &task)?)?;
             }

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Work;
-use crate::checkpoint::rows::{Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros};
+use crate::checkpoint::rows::{
+    Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros, take_in,
+};
 use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
@@ -44,9 +46,10 @@ impl Work<'_> {
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        self.add(space, row, depth)?;
         let desk = self.desk(lease.thread, lease.namespace);
-        for pending in &row.pending {
+        let took = self.to_take_in(desk, space, row)?;
+        self.add(space, row, depth, took.map(take_in).as_deref())?;
+        for pending in row.pending.iter().filter(|_| took.is_none()) {
             self.add_pending(desk, space, pending, None)?;
         }
         if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
@@ -109,7 +112,29 @@ impl Work<'_> {
         self.done(add())
     }
 
-    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64) -> Result<(), CheckpointError> {
+    /// What a row takes in: what its only task wrote under the latest row, if nothing is known of the task there.
+    fn to_take_in<'a>(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        row: &'a NewRow,
+    ) -> Result<Option<&'a PendingRow>, CheckpointError> {
+        match &*row.pending {
+            [only] if row.base == row.head => {
+                let known = self.find_pending(desk, space, only.checkpoint, only.task)?;
+                Ok(known.is_none().then_some(only))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn add(
+        &self,
+        space: i64,
+        row: &NewRow,
+        depth: i64,
+        took: Option<&[u8]>,
+    ) -> Result<(), CheckpointError> {
         if let Some(run) = &row.run {
             self.done(self.run(sql::ADD_RUN, params![run, space]))?;
         }
@@ -127,7 +152,8 @@ impl Work<'_> {
             depth,
             row.shape,
             row.needs_base,
-            row.body
+            row.body,
+            took
         ];
         self.done(self.run(sql::ADD_CHECKPOINT, params)).map(drop)
     }
@@ -192,10 +218,17 @@ impl Work<'_> {
         new: &PendingRow,
         task: Option<TaskRecord>,
     ) -> Result<(), CheckpointError> {
-        if self.pend(sql::ADD_PENDING, space, new)? > 0 {
-            return Ok(());
-        }
-        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else { return Ok(()) };
+        let known = match self.taken(desk, space, new.checkpoint)? {
+            Some((_, taken)) if taken.task == new.task => {
+                self.forget_taken(space, new.checkpoint)?;
+                taken
+            }
+            _ if self.pend(sql::ADD_PENDING, space, new)? > 0 => return Ok(()),
+            _ => match self.find_pending(desk, space, new.checkpoint, new.task)? {
+                Some(known) => known,
+                None => return Ok(()),
+            },
+        };
         let record = match task {
             Some(task) => task,
             None => self.task(desk, space, new)?,
@@ -203,6 +236,27 @@ impl Work<'_> {
         let mut all = self.task(desk, space, &known)?;
         all.absorb(record);
         self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?)
+    }
+
+    /// The next row and what it took in, if that was written under this one.
+    pub(super) fn taken(
+        &self,
+        desk: Desk<'_>,
+        space: i64,
+        checkpoint: CheckpointId,
+    ) -> Result<Option<(CheckpointId, PendingRow)>, CheckpointError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached(sql::TAKEN)?;
+            let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?));
+            statement.query_row(params![space, id_bytes(checkpoint)], columns).optional()
+        };
+        let Some((by, took)) = self.done(find())? else { return Ok(None) };
+        let by = id_from(&by).map_err(|why| desk.fail("?", "row", why))?;
+        Ok(Some((by, desk.taken(by, Some(checkpoint), &took)?)))
+    }
+
+    pub(super) fn forget_taken(&self, space: i64, checkpoint: CheckpointId) -> Result<(), CheckpointError> {
+        self.done(self.run(sql::FORGET_TAKEN, params![space, id_bytes(checkpoint)])).map(drop)
     }
 
     fn find_pending(

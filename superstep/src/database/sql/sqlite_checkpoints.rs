@@ -56,7 +56,7 @@ const SCRIPTS: &[&str] = &[
 ];
 
 /// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
-/// checkpoints, and what tasks wrote lies in its own index.
+/// checkpoints, and what tasks wrote lies in its own index, or in the row of the checkpoint that took it in.
 const PAGES: &str = "
     CREATE TABLE superstep_runs (
         run TEXT NOT NULL,
@@ -77,6 +77,7 @@ const PAGES: &str = "
     ) WITHOUT ROWID;
     INSERT INTO superstep_pending SELECT space, checkpoint, task, consumed, body FROM superstep_pending_before;
     DROP TABLE superstep_pending_before;
+    ALTER TABLE superstep_checkpoints ADD COLUMN took BLOB;
 ";
 
 // Claims.
@@ -105,8 +106,8 @@ pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO superstep_shapes (digest, body) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING";
 pub(crate) const ADD_CHECKPOINT: &str = "
     INSERT INTO superstep_checkpoints
-        (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+        (space, id, parent, base, root, source, step, created_at, run, depth, shape, needs_base, body, took)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ";
 pub(crate) const ADD_RUN: &str = "INSERT INTO superstep_runs (run, space) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 pub(crate) const SET_OUTLINE: &str =
@@ -123,9 +124,27 @@ pub(crate) const SET_PENDING: &str = "
     ON CONFLICT (space, checkpoint, task) DO UPDATE SET consumed = excluded.consumed, body = excluded.body
 ";
 
+macro_rules! next {
+    () => {
+        "(SELECT min(n.id) FROM superstep_checkpoints n WHERE n.space = ?1 AND n.id > ?2)"
+    };
+}
+
+/// What the next row took in, if it is based on row `?2`.
+pub(crate) const TAKEN: &str = concat!(
+    "SELECT c.id, c.took FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id = ",
+    next!(),
+    " AND c.base = ?2 AND c.took IS NOT NULL"
+);
+pub(crate) const FORGET_TAKEN: &str = concat!(
+    "UPDATE superstep_checkpoints SET took = NULL WHERE space = ?1 AND id = ",
+    next!(),
+    " AND base = ?2 AND took IS NOT NULL"
+);
+
 // Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
 // Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
-// asked for.
+// asked for, 5 what the next row after that took in.
 
 macro_rules! here {
     () => {
@@ -162,8 +181,21 @@ macro_rules! rows {
         UNION ALL
         SELECT owners, at + 16 FROM cut WHERE at + 16 < length(owners)
     ),
+    next (id) AS (
+        SELECT (
+            SELECT min(c.id) FROM superstep_checkpoints c
+            WHERE c.space = (SELECT space FROM here) AND c.id > listed.id
+        ) FROM listed
+    ),
+    taken (id, took) AS MATERIALIZED (
+        SELECT c.id, c.took
+        FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = next.id
+        WHERE c.took IS NOT NULL
+    ),
     wanted (id) AS (
         SELECT id FROM chain
+        UNION
+        SELECT id FROM taken
         UNION
         SELECT substr(owners, at, 16) FROM cut
         UNION
@@ -191,6 +223,8 @@ macro_rules! rows {
         SELECT c.shape
         FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
     )
+    UNION ALL
+    SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM taken
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
@@ -314,7 +348,7 @@ pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE k
 pub(crate) const PAGE: &str = concat!(
     "SELECT 0, ",
     columns!(),
-    ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id > ?2 ORDER BY c.id LIMIT ?3"
+    ", c.depth, c.took FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id > ?2 ORDER BY c.id LIMIT ?3"
 );
 pub(crate) const EXPIRED: &str = "
     SELECT t.name FROM superstep_threads t
