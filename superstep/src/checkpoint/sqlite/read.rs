@@ -143,10 +143,12 @@ fn take(raw: &mut Raw, row: &Row<'_>) -> rusqlite::Result<()> {
 }
 
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredRow> {
+    let base: Option<Vec<u8>> = row.get(3)?;
+    let parent = row.get::<_, Option<Vec<u8>>>(2)?;
     Ok(StoredRow {
         id: row.get(1)?,
-        parent: row.get(2)?,
-        base: row.get(3)?,
+        parent: if parent.as_ref().is_some_and(Vec::is_empty) { base.clone() } else { parent },
+        base,
         root: row.get(4)?,
         source: row.get(5)?,
         step: row.get(6)?,

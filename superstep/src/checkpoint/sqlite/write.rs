@@ -12,6 +12,9 @@ use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
+/// A row that takes something in has at most so many bytes, a quarter of a page: of larger ones fewer would fit into one.
+const TAKEN_IN: usize = 1024;
+
 /// A thread's namespace that someone may write to.
 struct Leased {
     thread: i64,
@@ -120,7 +123,7 @@ impl Work<'_> {
         row: &'a NewRow,
     ) -> Result<Option<&'a PendingRow>, CheckpointError> {
         match &*row.pending {
-            [only] if row.base == row.head => {
+            [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => {
                 let known = self.find_pending(desk, space, only.checkpoint, only.task)?;
                 Ok(known.is_none().then_some(only))
             }
@@ -128,17 +131,14 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn add(
-        &self,
-        space: i64,
-        row: &NewRow,
-        depth: i64,
-        took: Option<&[u8]>,
-    ) -> Result<(), CheckpointError> {
+    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, took: Option<&[u8]>) -> Result<(), CheckpointError> {
         if let Some(run) = &row.run {
             self.done(self.run(sql::ADD_RUN, params![run, space]))?;
         }
-        let (parent, base, root) = (row.parent.map(id_bytes), row.base.map(id_bytes), row.root.map(id_bytes));
+        let (base, root) = (row.base.map(id_bytes), row.root.map(id_bytes));
+        // Mostly it is the base, and need not be said again.
+        let parent =
+            row.parent.map(|parent| if row.parent == row.base { Vec::new() } else { id_bytes(parent).to_vec() });
         let params = params![
             space,
             id_bytes(row.id),
