@@ -103,7 +103,7 @@ pub fn drop_db(p: &str) {
 }
 
 /// What superstep keeps of a step of W6 in its rows: the floor saves as much. Its own program says if this is no longer so.
-pub const SAVED_BYTES_PER_STEP: usize = 688;
+pub const SAVED_BYTES_PER_STEP: usize = 636;
 
 /// The server that `cargo xtask` has started for the cases of PostgreSQL.
 pub fn postgres_address() -> String {

@@ -48,7 +48,7 @@ pub async fn threads(threads: usize) {
 fn open(name: &str) -> (String, Connection) {
     let file = fresh_db(name);
     let connection = Connection::open(&file).unwrap();
-    let set_up = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+    let set_up = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;
         CREATE TABLE steps (body BLOB NOT NULL)";
     connection.execute_batch(set_up).unwrap();
     (file, connection)

@@ -20,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::lanes::{Lanes, Save};
-use super::rows::{Desk, IdBytes, Inputs, NewRow, Pitch};
+use super::rows::{Desk, IdBytes, Inputs, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -124,12 +124,6 @@ impl PostgresSaver {
     fn desk<'a>(&'a self, thread: &'a str, namespace: &'a str) -> Desk<'a> {
         Desk { seal: &self.seal, thread, namespace }
     }
-
-    /// Leaves a shape out that is known to be there.
-    fn without_known_shape(&self, row: NewRow) -> NewRow {
-        let known = self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.shape);
-        NewRow { shape_body: row.shape_body.filter(|_| !known), ..row }
-    }
 }
 
 use again_if_lost;
@@ -180,8 +174,9 @@ impl Checkpointer for PostgresSaver {
             return Saving::done(Err(error));
         }
         let input = self.inputs.take(lease, &checkpoint);
-        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input) {
-            Ok(row) => self.without_known_shape(row),
+        let is_known = |shape: &_| self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(shape);
+        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, is_known) {
+            Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
         let (shape, shapes) = (row.shape, self.shapes.clone());

@@ -261,14 +261,12 @@ impl Checkpointer for SqliteSaver {
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
-        let mut row = match desk.row(checkpoint, &input) {
+        let is_known = |shape: &_| self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(shape);
+        let row = match desk.row(checkpoint, &input, is_known) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
         let shape = row.shape;
-        if self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(&shape) {
-            row.shape_body = None;
-        }
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
         let saving = self.save(lease.is_awaited, move |connection| {

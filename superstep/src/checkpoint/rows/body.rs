@@ -38,7 +38,7 @@ pub(crate) struct NewRow {
     pub(crate) shape: IdBytes,
     /// Whether some of its values are cut from the base.
     pub(crate) needs_base: bool,
-    /// Left out if it is known to be there.
+    /// None if it is known to be there.
     pub(crate) shape_body: Option<Vec<u8>>,
     pub(crate) body: Vec<u8>,
     pub(crate) pending: Vec<PendingRow>,
@@ -133,7 +133,12 @@ const WORTH_A_REFERENCE: usize = 32;
 
 impl<'a> Desk<'a> {
     /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
-    pub(crate) fn row(&self, record: CheckpointRecord, base_control: &[u8]) -> Result<NewRow, CheckpointError> {
+    pub(crate) fn row(
+        &self,
+        record: CheckpointRecord,
+        base_control: &[u8],
+        is_known: impl FnOnce(&IdBytes) -> bool,
+    ) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
         self.check_depth(id, "metadata", record.metadata.values())?;
         let shape = self.shape_digest(&record.shape);
@@ -157,6 +162,7 @@ impl<'a> Desk<'a> {
             fields: record.fields.into_iter().map(|field| body_field(field, base_control)).collect(),
         };
         let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
+        let shape_body = (!is_known(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
             id,
             parent,
@@ -168,7 +174,7 @@ impl<'a> Desk<'a> {
             created_at,
             run,
             shape,
-            shape_body: Some(self.seal.seal(&[b"shape", &shape], &record.shape)),
+            shape_body,
             needs_base: body.has_cuts(),
             body: sealed,
             pending,
@@ -395,7 +401,9 @@ impl<'a> Desk<'a> {
         body: &impl Serialize,
         checkpoint: CheckpointId,
     ) -> Result<Vec<u8>, CheckpointError> {
-        let bytes = rmp_serde::to_vec(body).map_err(|why| self.fail(checkpoint, "record", why.to_string()))?;
+        let mut bytes = Vec::with_capacity(512);
+        let encoded = rmp_serde::encode::write(&mut bytes, body);
+        encoded.map_err(|why| self.fail(checkpoint, "record", why.to_string()))?;
         Ok(self.seal.seal(context, &bytes))
     }
 
