@@ -11,11 +11,14 @@ mod postgres;
 mod sqlite;
 
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+
+use crate::error::explain;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::seal::Seal;
@@ -129,12 +132,18 @@ impl CacheKey {
 /// assert_eq!(error.to_string(), "the cache's backend failed");
 /// assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("connection refused"));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
     /// The database behind a cache failed; see [`CacheError::backend`].
     #[error("the cache's backend failed")]
     Backend(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Debug for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
+    }
 }
 
 impl CacheError {

@@ -186,7 +186,7 @@ impl<S: Conversation> ToolNode<S> {
         if calls == 0 {
             self.mistakes.push("`max_concurrency(0)` lets no tool run; allow at least one call".to_owned());
         }
-        self.at_once = Some(Arc::new(Semaphore::new(calls.min(Semaphore::MAX_PERMITS))));
+        self.at_once = Some(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))));
         self
     }
 

@@ -1,6 +1,6 @@
 //! Checkpoints in SQLite.
 //!
-//! A step is one row, and what its tasks wrote another. Each write checks the thread's epoch and the head of the
+//! A step is one row; what its tasks wrote is in rows of their own, or in that row if there is only one. Each write checks the thread's epoch and the head of the
 //! namespace in its own transaction, so a process that was left behind changes nothing.
 
 mod housekeeping;
@@ -198,9 +198,7 @@ impl SqliteSaver {
         let lost = self.read(|work| work.lost_spaces()).await?;
         removed += self.clear(lost).await?;
         removed += self.until_none(|work| work.remove_some(sql::ORPHANED_PENDING)).await?;
-        // Threads that were deleted leave these behind as a matter of course.
-        self.until_none(|work| work.remove_some(sql::ORPHANED_RUNS)).await?;
-        Ok(removed)
+        Ok(removed + self.until_none(|work| work.remove_some(sql::ORPHANED_RUNS)).await?)
     }
 }
 

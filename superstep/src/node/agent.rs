@@ -119,7 +119,8 @@ pub trait StateNode<S: State>: Send + Sync + 'static {
     async fn run(&self, input: Self::Input, cx: Context) -> Result<Self::Output, BoxError>;
 
     /// What is wrong with how it was made, each with the way out. [`compile`](crate::StateGraph::compile) reports them
-    /// as [`BuildError::BadOption`](crate::BuildError::BadOption), with the node's name.
+    /// as [`BuildError::BadOption`](crate::BuildError::BadOption), with the node's name. A node around another one hands
+    /// on what that says.
     fn mistakes(&self) -> Vec<String> {
         Vec::new()
     }

@@ -3,9 +3,10 @@
 //! Every message names the thing at fault and, where the caller can mend it, how.
 
 use std::error::Error;
+use std::fmt;
 
 use super::Cursor;
-use crate::error::BoxError;
+use crate::error::{BoxError, explain};
 
 /// Why a store refused or failed an operation.
 ///
@@ -18,7 +19,7 @@ use crate::error::BoxError;
 /// assert_eq!(refused.to_string(), "namespace label `users.ada` holds a `.`; split it into two labels");
 /// # }
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A label of a namespace is the empty string.
@@ -248,6 +249,12 @@ pub enum StoreError {
     /// The database behind a store failed; see [`StoreError::backend`].
     #[error("the store's backend failed")]
     Backend(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(self, f)
+    }
 }
 
 impl StoreError {

@@ -2,7 +2,7 @@
 //!
 //! `golden/format-1` has whole databases as SQL, without a seal and with compression and encryption. They hold whole
 //! values, tails, outlines, an input that is cut and not copied, pending writes, a failure, a question, a fork and a
-//! subgraph. They are never made anew; `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same
+//! subgraph; `golden/tables-2` has the same in tables of version 2. They are never made anew; `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same
 //! content as this release does below `target/tmp/golden`, to be kept beside them when the format gets a new number.
 
 use std::fmt::Write;
@@ -20,6 +20,8 @@ use crate::support::{Count, Notes, NotesUpdate, says, trace};
 
 const PLAIN: &str = include_str!("golden/format-1/plain.sql");
 const SEALED: &str = include_str!("golden/format-1/sealed.sql");
+const PLAIN_2: &str = include_str!("golden/tables-2/plain.sql");
+const SEALED_2: &str = include_str!("golden/tables-2/sealed.sql");
 
 fn sealed() -> Seal {
     let key: [u8; 32] = std::array::from_fn(|place| place as u8);
@@ -143,6 +145,26 @@ async fn a_database_of_format_1_is_read() {
 #[tokio::test]
 async fn a_compressed_and_encrypted_database_of_format_1_is_read() {
     holds(SEALED, "sealed", sealed()).await;
+}
+
+/// Since then a row may take in what a task wrote, and leaves out a parent that is the base.
+#[tokio::test]
+async fn tables_of_version_2_are_read() {
+    holds(PLAIN_2, "plain-2", Seal::new()).await;
+    holds(SEALED_2, "sealed-2", sealed()).await;
+}
+
+/// In tables of version 1 an index said where the checkpoints of a run are, later ones have notes.
+#[test]
+fn tables_of_version_1_get_notes_of_their_runs() {
+    let file = fresh("runs");
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch(PLAIN).unwrap();
+    connection.execute_batch("UPDATE superstep_checkpoints SET run = 'r' || (step % 2) WHERE space = 1").unwrap();
+    drop(SqliteSaver::open(&file).unwrap());
+    let noted = connection.prepare("SELECT run || space FROM superstep_runs ORDER BY 1").unwrap();
+    let noted = { noted }.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<Vec<String>>>().unwrap();
+    assert_eq!(noted, ["r-11", "r01", "r11"]);
 }
 
 /// What this release writes is read alike; and it is there to be kept.

@@ -53,7 +53,11 @@ impl Work<'_> {
 
     /// Removes some rows of a namespace that nobody has, and says how many.
     pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
-        let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH]))?;
+        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH])?;
+        let checkpoints = runs.len();
+        for run in runs.into_iter().flatten().collect::<HashSet<_>>() {
+            self.done(self.run(sql::REMOVE_RUN, params![run, space]))?;
+        }
         let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
         Ok(checkpoints + pending)
     }

@@ -12,7 +12,8 @@ use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
-/// A row that takes something in has at most so many bytes, a quarter of a page: of larger ones fewer would fit into one.
+/// What a row holds and takes in has at most so many bytes: with its columns a third of a page. Of larger rows, fewer would
+/// fit into one.
 const TAKEN_IN: usize = 1024;
 
 /// A thread's namespace that someone may write to.

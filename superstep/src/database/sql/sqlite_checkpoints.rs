@@ -56,27 +56,16 @@ const SCRIPTS: &[&str] = &[
 ];
 
 /// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
-/// checkpoints, and what tasks wrote lies in its own index, or in the row of the checkpoint that took it in.
+/// checkpoints, and what the only task of a step wrote lies in the row of the checkpoint that took it in.
 const PAGES: &str = "
     CREATE TABLE superstep_runs (
         run TEXT NOT NULL,
         space INTEGER NOT NULL,
         PRIMARY KEY (run, space)
     ) WITHOUT ROWID;
-    INSERT INTO superstep_runs SELECT DISTINCT run, space FROM superstep_checkpoints WHERE run IS NOT NULL;
+    INSERT INTO superstep_runs
+        SELECT DISTINCT run, space FROM superstep_checkpoints WHERE run IS NOT NULL ORDER BY run, space;
     DROP INDEX superstep_checkpoints_by_run;
-    DROP INDEX superstep_pending_by_task;
-    ALTER TABLE superstep_pending RENAME TO superstep_pending_before;
-    CREATE TABLE superstep_pending (
-        space INTEGER NOT NULL,
-        checkpoint BLOB NOT NULL,
-        task BLOB NOT NULL,
-        consumed BLOB,
-        body BLOB NOT NULL,
-        PRIMARY KEY (space, checkpoint, task)
-    ) WITHOUT ROWID;
-    INSERT INTO superstep_pending SELECT space, checkpoint, task, consumed, body FROM superstep_pending_before;
-    DROP TABLE superstep_pending_before;
     ALTER TABLE superstep_checkpoints ADD COLUMN took BLOB;
 ";
 
@@ -144,7 +133,8 @@ pub(crate) const FORGET_TAKEN: &str = concat!(
 
 // Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
 // Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
-// asked for, 5 what the next row after that took in.
+// asked for, 5 what the next row after that took in. The next row comes along even if it took nothing in: a damaged one
+// between the two is seen when it is opened.
 
 macro_rules! here {
     () => {
@@ -195,7 +185,7 @@ macro_rules! rows {
     wanted (id) AS (
         SELECT id FROM chain
         UNION
-        SELECT id FROM taken
+        SELECT id FROM next WHERE id IS NOT NULL
         UNION
         SELECT substr(owners, at, 16) FROM cut
         UNION
@@ -311,12 +301,10 @@ pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = 
 pub(crate) const SOME_CHECKPOINTS: &str = "
     DELETE FROM superstep_checkpoints WHERE rowid IN (
         SELECT rowid FROM superstep_checkpoints WHERE space = ?1 LIMIT ?2
-    )
+    ) RETURNING run
 ";
 pub(crate) const SOME_PENDING: &str = "
-    DELETE FROM superstep_pending WHERE space = ?1 AND (checkpoint, task) IN (
-        SELECT checkpoint, task FROM superstep_pending WHERE space = ?1 LIMIT ?2
-    )
+    DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
 ";
 /// All rows of a namespace without what is in them.
 pub(crate) const MADE: &str = "
@@ -368,8 +356,8 @@ pub(crate) const LOST_SPACES: &str = "
     SELECT space FROM superstep_pending WHERE space NOT IN (SELECT key FROM superstep_spaces)
 ";
 pub(crate) const ORPHANED_PENDING: &str = "
-    DELETE FROM superstep_pending WHERE (space, checkpoint, task) IN (
-        SELECT p.space, p.checkpoint, p.task FROM superstep_pending p WHERE NOT EXISTS (
+    DELETE FROM superstep_pending WHERE rowid IN (
+        SELECT p.rowid FROM superstep_pending p WHERE NOT EXISTS (
             SELECT 1 FROM superstep_checkpoints c WHERE c.space = p.space AND c.id = p.checkpoint
         ) LIMIT ?1
     )
