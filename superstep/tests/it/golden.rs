@@ -2,8 +2,9 @@
 //!
 //! `golden/format-1` has whole databases as SQL, without a seal and with compression and encryption. They hold whole
 //! values, tails, outlines, an input that is cut and not copied, pending writes, a failure, a question, a fork and a
-//! subgraph; `golden/tables-2` has the same in tables of version 2. They are never made anew; `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same
-//! content as this release does below `target/tmp/golden`, to be kept beside them when the format gets a new number.
+//! subgraph; `golden/tables-2` has the same in tables of version 2. They are never made anew;
+//! `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same content as this release does below
+//! `target/tmp/golden`, to be kept beside them when the format or the tables get a new number.
 
 use std::fmt::Write;
 use std::fs;
