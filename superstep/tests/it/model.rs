@@ -57,3 +57,12 @@ async fn sqlite_saver_answers_as_the_model_does() {
         play(make, sequences() / 4, seed * 1_000_000_000).await;
     }
 }
+
+/// A thread was deleted after its input had been saved, and then made again as a copy, with another row of the same id: a
+/// step after that was cut from the input of before.
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn what_a_saver_remembers_of_a_thread_ends_with_the_claim() {
+    let make = || async { superstep::SqliteSaver::memory().unwrap().outlines(5, 3) };
+    checkpointer::model(make, 150, 9_000_018_750).await.assert();
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checkpoint::{Blob, CheckpointRecord, Lease, Source};
+use crate::checkpoint::{Blob, CheckpointRecord, Epoch, Lease, Source};
 use crate::id::CheckpointId;
 
 /// The control parts of checkpoints that hold an input, until the next checkpoint of their namespace: its tails hold the
@@ -14,9 +14,17 @@ pub(crate) struct Inputs(Arc<Mutex<Waiting>>);
 /// Inputs by thread and namespace.
 #[derive(Debug, Default)]
 struct Waiting {
-    inputs: HashMap<(String, String), (CheckpointId, Blob)>,
+    inputs: HashMap<(String, String), Input>,
     /// How many bytes they hold together.
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Input {
+    /// Of whoever saved it: others may find another row of that id in the thread, if it was deleted and made again.
+    epoch: Epoch,
+    id: CheckpointId,
+    control: Blob,
 }
 
 impl Inputs {
@@ -33,23 +41,24 @@ impl Inputs {
             return Blob::default();
         }
         let place = (lease.thread.to_owned(), lease.namespace.to_owned());
-        let before = waiting.take(&place).filter(|(id, _)| Some(*id) == record.base);
+        let is_base = |input: &Input| input.epoch == lease.epoch && Some(input.id) == record.base;
+        let before = waiting.take(&place).filter(is_base);
         if is_input {
-            waiting.add(place, (record.id, record.control.clone()));
+            waiting.add(place, Input { epoch: lease.epoch, id: record.id, control: record.control.clone() });
         }
-        before.map(|(_, control)| control).unwrap_or_default()
+        before.map(|input| input.control).unwrap_or_default()
     }
 }
 
 impl Waiting {
-    fn take(&mut self, place: &(String, String)) -> Option<(CheckpointId, Blob)> {
+    fn take(&mut self, place: &(String, String)) -> Option<Input> {
         let ((thread, namespace), input) = self.inputs.remove_entry(place)?;
-        self.bytes -= Self::size(&thread, &namespace, &input.1);
+        self.bytes -= Self::size(&thread, &namespace, &input.control);
         Some(input)
     }
 
-    fn add(&mut self, place: (String, String), input: (CheckpointId, Blob)) {
-        let size = Self::size(&place.0, &place.1, &input.1);
+    fn add(&mut self, place: (String, String), input: Input) {
+        let size = Self::size(&place.0, &place.1, &input.control);
         if self.bytes + size > Inputs::MOST {
             *self = Self::default();
         }
@@ -67,8 +76,9 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn blob(len: usize) -> Blob {
-        Blob::from(&vec![0; len][..])
+    fn input(len: usize) -> Input {
+        let (epoch, id) = (Epoch::from_u64(1), CheckpointId::from_u128(1));
+        Input { epoch, id, control: Blob::from(&vec![0; len][..]) }
     }
 
     fn place(number: usize) -> (String, String) {
@@ -79,9 +89,9 @@ mod tests {
     fn inputs_hold_a_bounded_number_of_bytes() {
         let mut waiting = Waiting::default();
         for number in 0..2000 {
-            waiting.add(place(number), (CheckpointId::from_u128(1), blob(64 << 10)));
+            waiting.add(place(number), input(64 << 10));
             assert!(waiting.bytes <= Inputs::MOST);
-            let held: usize = waiting.inputs.iter().map(|((t, n), (_, b))| Waiting::size(t, n, b)).sum();
+            let held: usize = waiting.inputs.iter().map(|((t, n), input)| Waiting::size(t, n, &input.control)).sum();
             assert_eq!(held, waiting.bytes);
         }
         assert!(waiting.take(&place(0)).is_none(), "the first was forgotten");
@@ -92,7 +102,7 @@ mod tests {
     fn what_was_taken_does_not_count() {
         let mut waiting = Waiting::default();
         for number in 0..10 {
-            waiting.add(place(number), (CheckpointId::from_u128(1), blob(100)));
+            waiting.add(place(number), input(100));
         }
         for number in 0..10 {
             waiting.take(&place(number)).unwrap();
