@@ -1,7 +1,8 @@
 //! Checkpoints in SQLite.
 //!
-//! A step is one row; what its tasks wrote is in rows of their own, or in that row if there is only one. Each write checks the thread's epoch and the head of the
-//! namespace in its own transaction, so a process that was left behind changes nothing.
+//! A step is one row; what its tasks wrote is in rows of their own, or in that row if there is only one. Each write checks
+//! the thread's epoch and the head of the namespace in its own transaction, so a process that was left behind changes
+//! nothing.
 
 mod housekeeping;
 mod read;

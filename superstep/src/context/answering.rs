@@ -45,7 +45,7 @@ impl Answers {
         if self.scopes.is_empty() {
             return Value::Array(self.given.clone());
         }
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::to_value(self).expect("answers are JSON, and the keys of scopes are text")
     }
 
     /// As they were saved.
