@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -17,13 +18,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Clone)]
 pub struct Blob(Held);
 
-/// As many as fit beside the length where [`Bytes`] has its pointers.
-const SMALL: usize = 23;
+/// Two bytes less than three words: records hold many blobs, and are kept by the thousand.
+const SMALL: usize = 22;
 
 #[derive(Clone)]
 enum Held {
     Small { len: u8, bytes: [u8; SMALL] },
-    Shared(Bytes),
+    Shared(Arc<[u8]>),
 }
 
 impl Default for Blob {
@@ -50,20 +51,20 @@ impl From<&[u8]> for Blob {
                 bytes[..len].copy_from_slice(slice);
                 Self(Held::Small { len: len as u8, bytes })
             }
-            _ => Self(Held::Shared(Bytes::copy_from_slice(slice))),
+            _ => Self(Held::Shared(slice.into())),
         }
     }
 }
 
 impl From<Bytes> for Blob {
     fn from(bytes: Bytes) -> Self {
-        if bytes.len() <= SMALL { Self::from(&*bytes) } else { Self(Held::Shared(bytes)) }
+        Self::from(&*bytes)
     }
 }
 
 impl From<Vec<u8>> for Blob {
     fn from(bytes: Vec<u8>) -> Self {
-        Bytes::from(bytes).into()
+        Self::from(&*bytes)
     }
 }
 
@@ -71,7 +72,7 @@ impl From<Blob> for Bytes {
     fn from(blob: Blob) -> Self {
         match blob.0 {
             Held::Small { .. } => Bytes::copy_from_slice(&blob),
-            Held::Shared(bytes) => bytes,
+            Held::Shared(bytes) => Bytes::from_owner(bytes),
         }
     }
 }

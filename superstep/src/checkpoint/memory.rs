@@ -258,9 +258,9 @@ impl Namespace {
         if let Some(base) = base {
             base.written.add_all(writes);
         }
-        if self.checkpoints.is_empty() {
-            // Few threads stop after four.
-            self.checkpoints.reserve_exact(8);
+        if self.checkpoints.len() == self.checkpoints.capacity() {
+            // By half, not twofold: there are many threads, and most are short.
+            self.checkpoints.reserve_exact((self.checkpoints.len() / 2).max(8));
         }
         self.checkpoints.push(entry);
         Ok(())

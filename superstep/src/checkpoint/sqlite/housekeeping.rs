@@ -86,7 +86,7 @@ impl Work<'_> {
         let expired = self.forget(to)?;
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![to, epoch, micros(SystemTime::now())]))?;
-        let thread = self.done(self.connection.query_row(sql::LEASED, params![to, ""], |row| row.get(0)))?;
+        let thread = self.done(self.connection.query_row(sql::THREAD, [to], |row| row.get(0)))?;
         for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;

@@ -21,6 +21,10 @@ struct Leased {
     thread: i64,
     space: Option<i64>,
     head: Option<CheckpointId>,
+    /// How far the row that was asked for is from an outline, if it is there.
+    depth: Option<i64>,
+    /// Whether the task that was asked for wrote something under that row.
+    is_known: bool,
 }
 
 impl Work<'_> {
@@ -38,20 +42,22 @@ impl Work<'_> {
     }
 
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
-        let leased = self.leased(lease)?;
+        let only = to_take_in(row);
+        let leased = self.leased(lease, row.base, only.map(|only| only.task))?;
         if leased.head == Some(row.id) {
             return Ok(());
         }
         if leased.head != row.head || leased.head > Some(row.id) {
             return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
         }
-        let depth = self.depth_on(leased.space, row)?;
+        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", row.id));
+        let depth = 1 + if row.base.is_some() { leased.depth.ok_or_else(missing)? } else { 0 };
         let space = self.move_head(&leased, lease.namespace, row.id)?;
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
         let desk = self.desk(lease.thread, lease.namespace);
-        let took = self.to_take_in(desk, space, row)?;
+        let took = only.filter(|_| !leased.is_known);
         self.add(space, row, depth, took.map(take_in).as_deref())?;
         for pending in row.pending.iter().filter(|_| took.is_none()) {
             self.add_pending(desk, space, pending, None)?;
@@ -59,39 +65,38 @@ impl Work<'_> {
         if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
 
-    /// The namespace that a lease gives, if it is still the latest.
-    fn leased(&self, lease: Lease<'_>) -> Result<Leased, CheckpointError> {
+    /// The namespace that a lease gives, if it is still the latest, with what it knows of a row and of a task.
+    fn leased(
+        &self,
+        lease: Lease<'_>,
+        row: Option<CheckpointId>,
+        task: Option<TaskId>,
+    ) -> Result<Leased, CheckpointError> {
+        let (row, task) = (row.map(id_bytes), task.map(|task| task.as_u128().to_be_bytes()));
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::LEASED)?;
             let columns = |row: &rusqlite::Row<'_>| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?, row.get::<_, Option<Vec<u8>>>(3)?))
+                let leased = Leased {
+                    thread: row.get(0)?,
+                    space: row.get(2)?,
+                    head: None,
+                    depth: row.get(4)?,
+                    is_known: row.get(5)?,
+                };
+                Ok((leased, row.get::<_, i64>(1)?, row.get::<_, Option<Vec<u8>>>(3)?))
             };
-            statement.query_row([lease.thread, lease.namespace], columns).optional()
+            statement.query_row(params![lease.thread, lease.namespace, row, task], columns).optional()
         };
         let found = self.done(find())?;
-        let current = found.as_ref().map(|(_, epoch, _, _)| Epoch::from_u64(epoch.unsigned_abs()));
+        let current = found.as_ref().map(|(_, epoch, _)| Epoch::from_u64(epoch.unsigned_abs()));
         match found {
-            Some((thread, _, space, head)) if current == Some(lease.epoch) => {
+            Some((leased, _, head)) if current == Some(lease.epoch) => {
                 let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
                 let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
-                Ok(Leased { thread, space, head })
+                Ok(Leased { head, ..leased })
             }
             _ => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
         }
-    }
-
-    fn depth_on(&self, space: Option<i64>, row: &NewRow) -> Result<i64, CheckpointError> {
-        let Some(base) = row.base else { return Ok(1) };
-        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", row.id));
-        self.depth(space.ok_or_else(missing)?, base)?.map(|depth| depth + 1).ok_or_else(missing)
-    }
-
-    fn depth(&self, space: i64, id: CheckpointId) -> Result<Option<i64>, CheckpointError> {
-        let find = || {
-            let mut statement = self.connection.prepare_cached(sql::DEPTH)?;
-            statement.query_row(params![space, id_bytes(id)], |row| row.get(0)).optional()
-        };
-        self.done(find())
     }
 
     fn move_head(&self, leased: &Leased, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
@@ -114,22 +119,6 @@ impl Work<'_> {
             statement.query_row(params![thread, namespace, head, used_at], |row| row.get(0))
         };
         self.done(add())
-    }
-
-    /// What a row takes in: what its only task wrote under the latest row, if nothing is known of the task there.
-    fn to_take_in<'a>(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        row: &'a NewRow,
-    ) -> Result<Option<&'a PendingRow>, CheckpointError> {
-        match &*row.pending {
-            [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => {
-                let known = self.find_pending(desk, space, only.checkpoint, only.task)?;
-                Ok(known.is_none().then_some(only))
-            }
-            _ => Ok(None),
-        }
     }
 
     pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, took: Option<&[u8]>) -> Result<(), CheckpointError> {
@@ -202,10 +191,9 @@ impl Work<'_> {
         checkpoint: CheckpointId,
         task: TaskRecord,
     ) -> Result<(), CheckpointError> {
-        let leased = self.leased(lease)?;
+        let leased = self.leased(lease, Some(checkpoint), None)?;
         let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
-        let space = leased.space.ok_or_else(missing)?;
-        self.depth(space, checkpoint)?.ok_or_else(missing)?;
+        let space = leased.space.filter(|_| leased.depth.is_some()).ok_or_else(missing)?;
         let desk = self.desk(lease.thread, lease.namespace);
         self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
@@ -298,5 +286,13 @@ impl Work<'_> {
 
     pub(super) fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {
         self.connection.prepare_cached(sql)?.execute(params)
+    }
+}
+
+/// What a row takes in, unless its task is known: what its only task wrote under the latest row.
+fn to_take_in(row: &NewRow) -> Option<&PendingRow> {
+    match &*row.pending {
+        [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => Some(only),
+        _ => None,
     }
 }

@@ -79,9 +79,13 @@ pub(crate) const CLAIM: &str = "
 
 // Writing.
 
-/// The thread of a lease, and the namespace if it is there.
+/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether task `?4` wrote under it.
 pub(crate) const LEASED: &str = "
-    SELECT t.key, t.epoch, s.key, s.head
+    SELECT t.key, t.epoch, s.key, s.head,
+        (SELECT c.depth FROM superstep_checkpoints c WHERE c.space = s.key AND c.id = ?3),
+        ?4 IS NOT NULL AND EXISTS (
+            SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3 AND p.task = ?4
+        )
     FROM superstep_threads t LEFT JOIN superstep_spaces s ON s.thread = t.key AND s.name = ?2
     WHERE t.name = ?1
 ";
@@ -89,7 +93,6 @@ pub(crate) const ADD_SPACE: &str =
     "INSERT INTO superstep_spaces (thread, name, head, used_at) VALUES (?1, ?2, ?3, ?4) RETURNING key";
 pub(crate) const MOVE_HEAD: &str = "UPDATE superstep_spaces SET head = ?2, used_at = ?3 WHERE key = ?1";
 pub(crate) const TOUCH: &str = "UPDATE superstep_spaces SET used_at = ?2 WHERE key = ?1";
-pub(crate) const DEPTH: &str = "SELECT depth FROM superstep_checkpoints WHERE space = ?1 AND id = ?2";
 /// One that is there stays: others can open it.
 pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO superstep_shapes (digest, body) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING";
@@ -244,9 +247,12 @@ pub(crate) const LIST: &str = concat!(
     rows!()
 );
 
-/// A row of a namespace, by key, and how far it is from an outline.
-pub(crate) const ROW: &str =
-    concat!("SELECT 0, ", columns!(), ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id = ?2");
+/// The rows of a namespace from one down to older ones, and how far they are from an outline.
+pub(crate) const ROWS_DOWN: &str = concat!(
+    "SELECT 0, ",
+    columns!(),
+    ", c.depth FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id <= ?2 ORDER BY c.id DESC"
+);
 
 pub(crate) const NAMESPACES: &str = "
     SELECT s.name FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
@@ -269,6 +275,7 @@ pub(crate) const SPACES: &str = "
     SELECT s.key, s.name, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
     WHERE t.name = ?1 ORDER BY s.name
 ";
+pub(crate) const THREAD: &str = "SELECT key FROM superstep_threads WHERE name = ?1";
 /// Whether there are checkpoints of a thread, and it has not expired.
 pub(crate) const IS_ALIVE: &str = "
     SELECT EXISTS (
