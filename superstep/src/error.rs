@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::CheckpointError;
 use crate::plan::{DEFAULT_HANDLER, HANDLER_OF};
 
 /// Any error a node may return.
@@ -205,9 +206,24 @@ impl fmt::Debug for CompilationError {
 
 impl std::error::Error for CompilationError {}
 
-/// What `fn main() -> Result<..>`, `unwrap` and `{:?}` show of an error: its words, and those of its causes that it does
-/// not say itself.
-pub(crate) fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// What `fn main() -> Result<..>`, `unwrap` and `{:?}` show of superstep's errors: their words, and those of their causes
+/// that they do not say themselves. Errors of your own can show the same.
+///
+/// ```
+/// use std::fmt;
+/// #[derive(thiserror::Error)]
+/// #[error("the order was not sent")]
+/// struct OrderError(#[source] std::num::ParseIntError);
+///
+/// impl fmt::Debug for OrderError {
+///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///         superstep::explain(self, f)
+///     }
+/// }
+/// let error = OrderError("tea".parse::<i32>().unwrap_err());
+/// assert_eq!(format!("{error:?}"), "the order was not sent\n  caused by: invalid digit found in string");
+/// ```
+pub fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut said = error.to_string();
     f.write_str(&said)?;
     for cause in std::iter::successors(error.source(), |cause| cause.source()) {
@@ -428,18 +444,18 @@ impl Error {
     /// Whether the same call may succeed if it is made again: the failure lay in a node's
     /// work, in time or in storage, not in the call or the graph.
     ///
-    /// A node error marked [`Terminal`] is not retryable.
+    /// A node error marked [`Terminal`] is not retryable, nor is a checkpoint that does not decode or is of a newer
+    /// release.
     pub fn is_retryable(&self) -> bool {
+        let source = self.0.source.as_ref();
         match self.kind() {
-            ErrorKind::Node => !self.0.source.as_ref().is_some_and(|s| s.is::<Terminal>()),
-            kind => matches!(
-                kind,
-                ErrorKind::Timeout
-                    | ErrorKind::Checkpoint
-                    | ErrorKind::Store
-                    | ErrorKind::Drained
-                    | ErrorKind::Cancelled
-            ),
+            ErrorKind::Node => !source.is_some_and(|s| s.is::<Terminal>()),
+            ErrorKind::Checkpoint => source
+                .and_then(|s| s.downcast_ref::<CheckpointError>())
+                .is_none_or(|error| matches!(error, CheckpointError::Backend(_))),
+            kind => {
+                matches!(kind, ErrorKind::Timeout | ErrorKind::Store | ErrorKind::Drained | ErrorKind::Cancelled)
+            }
         }
     }
 
@@ -493,10 +509,10 @@ impl From<InvalidUpdate> for Error {
     }
 }
 
-impl From<crate::checkpoint::CheckpointError> for Error {
-    fn from(error: crate::checkpoint::CheckpointError) -> Self {
+impl From<CheckpointError> for Error {
+    fn from(error: CheckpointError) -> Self {
         let kind = match error {
-            crate::checkpoint::CheckpointError::Fenced { .. } => ErrorKind::Fenced,
+            CheckpointError::Fenced { .. } => ErrorKind::Fenced,
             _ => ErrorKind::Checkpoint,
         };
         Error::new(kind, "a checkpoint could not be saved or read").caused_by(error)

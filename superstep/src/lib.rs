@@ -121,7 +121,9 @@ pub use database::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
-pub use error::{BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal};
+pub use error::{
+    BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal, explain,
+};
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
     CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, Migrated, NamedPath,

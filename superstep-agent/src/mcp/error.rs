@@ -23,7 +23,6 @@ use crate::tool::ToolError;
 /// assert_eq!(error.to_string(), "MCP server `files` is not known; there are none");
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct McpError {
     server: Arc<str>,
     kind: Box<Kind>,
@@ -47,6 +46,12 @@ pub(super) enum Kind {
     Unknown(String),
     #[error("has a tool `{0}` like another one; use `ToolNames::PrefixedIfNeeded`")]
     SameName(String),
+}
+
+impl fmt::Debug for McpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        superstep::explain(self, f)
+    }
 }
 
 impl McpError {

@@ -1,5 +1,6 @@
 //! What can go wrong between a program and a model.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use superstep::BoxError;
 /// assert!(error.is_retryable());
 /// assert_eq!(error.to_string(), "model `gpt-5`: too many requests");
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("model `{model}`: {words}")]
 pub struct ModelError {
     kind: ModelErrorKind,
@@ -60,6 +61,12 @@ pub enum ModelErrorKind {
     Unexpected,
     /// The model's answer does not have the form that was asked for.
     InvalidOutput,
+}
+
+impl fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        superstep::explain(self, f)
+    }
 }
 
 impl ModelError {

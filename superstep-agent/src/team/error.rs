@@ -1,5 +1,7 @@
 //! What can be wrong with a team.
 
+use std::fmt;
+
 use superstep::CompilationError;
 
 /// All that is wrong with a team.
@@ -10,7 +12,7 @@ use superstep::CompilationError;
 /// assert!(matches!(error.mistakes(), [TeamMistake::Empty]));
 /// assert_eq!(error.to_string(), "a team needs an agent; add one with `agent`");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{}", in_words(.mistakes))]
 pub struct TeamError {
     mistakes: Vec<TeamMistake>,
@@ -48,6 +50,12 @@ pub enum TeamMistake {
     /// The graph has mistakes.
     #[error(transparent)]
     Graph(#[from] CompilationError),
+}
+
+impl fmt::Debug for TeamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        superstep::explain(self, f)
+    }
 }
 
 impl TeamError {

@@ -1,5 +1,6 @@
 //! How a tool can fail.
 
+use std::fmt;
 use std::time::Duration;
 
 use superstep::BoxError;
@@ -11,7 +12,7 @@ use superstep::BoxError;
 /// assert!(ToolError::invalid("`city` is missing").is_invalid());
 /// assert_eq!(ToolError::failed("the server is down").to_string(), "the server is down");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
     /// The arguments do not fit; the model can do better.
@@ -23,6 +24,12 @@ pub enum ToolError {
     /// The tool failed.
     #[error("{0}")]
     Failed(#[source] BoxError),
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        superstep::explain(self, f)
+    }
 }
 
 impl ToolError {

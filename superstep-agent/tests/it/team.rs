@@ -244,6 +244,7 @@ fn all_mistakes_of_a_team_are_told_at_once() {
         two agents of the team are called `bob`, or nearly so; give one of them another name; \
         no agent of the team is called `ann`, which is to begin; there are [\"graph\", \"bob\", \"bob\"]";
     assert_eq!(error.to_string(), expected);
+    assert_eq!(format!("{error:?}"), expected, "`main` shows the same words");
     let own_name = Supervisor::new(ScriptedModel::new(["x"])).agent(says("supervisor", ["x"]), "").compile();
     assert!(matches!(own_name.err().unwrap().mistakes(), [TeamMistake::SameName { .. }]));
     let nobody = Supervisor::<ReactState>::new(ScriptedModel::new(["x"])).compile();

@@ -13,14 +13,12 @@ mod removal;
 mod work;
 mod write;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use self::lanes::{Lanes, Save};
-use super::rows::{Desk, IdBytes, Inputs, Pitch};
+use super::rows::{Desk, Inputs, KnownShapes, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -55,8 +53,7 @@ pub struct PostgresSaver {
     seal: Seal,
     /// In microseconds.
     ttl: Option<i64>,
-    /// The shapes that were added with this seal, and need not be added again.
-    shapes: Arc<Mutex<HashSet<IdBytes>>>,
+    shapes: KnownShapes,
     inputs: Inputs,
     lanes: Lanes,
     pitch: Pitch,
@@ -85,7 +82,7 @@ impl PostgresSaver {
             database: database.clone(),
             seal: Seal::new(),
             ttl: None,
-            shapes: Arc::default(),
+            shapes: KnownShapes::default(),
             inputs: Inputs::default(),
             lanes: Lanes::default(),
             pitch: PITCH,
@@ -96,7 +93,7 @@ impl PostgresSaver {
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
         // Shapes that were added before are sealed otherwise.
-        Self { seal, shapes: Arc::default(), ..self }
+        Self { seal, shapes: KnownShapes::default(), ..self }
     }
 
     /// Forgets threads that were neither claimed nor written to for so long, by the clock of the database. They are gone
@@ -174,8 +171,7 @@ impl Checkpointer for PostgresSaver {
             return Saving::done(Err(error));
         }
         let input = self.inputs.take(lease, &checkpoint);
-        let is_known = |shape: &_| self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(shape);
-        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, is_known) {
+        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
@@ -183,7 +179,7 @@ impl Checkpointer for PostgresSaver {
         let underway = lanes::save(self, lease, Save::Checkpoint(row));
         Saving::later(async move {
             underway.await?;
-            shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(shape);
+            shapes.add(shape);
             Ok(())
         })
     }

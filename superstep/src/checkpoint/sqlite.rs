@@ -9,16 +9,15 @@ mod read;
 mod removal;
 mod write;
 
-use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, IdBytes, Inputs, Pitch, micros};
+use super::rows::{Desk, Inputs, KnownShapes, Pitch, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -58,8 +57,7 @@ pub struct SqliteSaver {
     database: SqliteDatabase,
     seal: Seal,
     ttl: Option<Duration>,
-    /// The shapes that were added with this seal, and need not be added again.
-    shapes: Arc<Mutex<HashSet<IdBytes>>>,
+    shapes: KnownShapes,
     inputs: Inputs,
     pitch: Pitch,
     rows_read: Arc<AtomicU64>,
@@ -72,7 +70,7 @@ impl SqliteSaver {
             database: database.clone(),
             seal: Seal::new(),
             ttl: None,
-            shapes: Arc::default(),
+            shapes: KnownShapes::default(),
             inputs: Inputs::default(),
             pitch: Pitch::default(),
             rows_read: Arc::default(),
@@ -99,7 +97,7 @@ impl SqliteSaver {
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
         // Shapes that were added before are sealed otherwise.
-        Self { seal, shapes: Arc::default(), ..self }
+        Self { seal, shapes: KnownShapes::default(), ..self }
     }
 
     /// Forgets threads that were neither claimed nor written to for so long. They are gone at once;
@@ -260,8 +258,7 @@ impl Checkpointer for SqliteSaver {
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
-        let is_known = |shape: &_| self.shapes.lock().unwrap_or_else(PoisonError::into_inner).contains(shape);
-        let row = match desk.row(checkpoint, &input, is_known) {
+        let row = match desk.row(checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
@@ -274,7 +271,7 @@ impl Checkpointer for SqliteSaver {
         let shapes = self.shapes.clone();
         Saving::later(async move {
             saving.await?;
-            shapes.lock().unwrap_or_else(PoisonError::into_inner).insert(shape);
+            shapes.add(shape);
             Ok(())
         })
     }

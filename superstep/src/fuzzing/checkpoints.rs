@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use crate::checkpoint::rows::{
-    Desk, Found, Outline, Pitch, Raw, RawPending, id_bytes, needed_without, outlines_without,
+    Desk, Found, KnownShapes, Outline, Pitch, Raw, RawPending, id_bytes, needed_without, outlines_without,
 };
 use crate::checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Checkpointer, FieldRecord, FieldValue, Lease, ListQuery, SavedField,
@@ -67,7 +67,7 @@ fn forged(desk: Desk<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointErro
     let (base, id) = (older.id, newer.id);
     let mut raw = Raw { head: Some(id_bytes(id).to_vec()), ..Raw::default() };
     for record in [older, newer] {
-        let row = desk.row(record.clone(), &[], |_| false)?;
+        let row = desk.row(record.clone(), &[], &KnownShapes::default())?;
         raw.listed.push(id_bytes(row.id).to_vec());
         raw.shapes.push((row.shape.to_vec(), row.shape_body.clone().unwrap_or_default()));
         raw.checkpoints.push(row.stored());

@@ -289,6 +289,7 @@ async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + 's
     let run = app.invoke(GoOn).thread("t").await.unwrap_err();
     assert_eq!((seen.kind(), run.kind()), (ErrorKind::Checkpoint, ErrorKind::Checkpoint));
     assert_eq!(seen.to_string(), run.to_string());
+    assert!(!run.is_retryable(), "it is no better the next time");
     *hand.lock().unwrap() = None;
     assert_eq!(trace(&app.thread("t")).await.unwrap(), before, "nothing was lost");
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a", "b", "c"]);

@@ -200,6 +200,7 @@ async fn a_failed_save_fails_the_run_even_if_user_code_swallows_it() {
     let error = flow.invoke(3).thread("t").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Checkpoint, "{error}");
     assert!(error.to_string().contains("the disk is full"), "{error}");
+    assert!(error.is_retryable(), "there may be room the next time");
 }
 
 /// A loop whose nodes never wait had the thread for itself: nobody could even cancel it.

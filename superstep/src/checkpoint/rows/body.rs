@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::outline::Outline;
 use super::shelf::{Cut, Pending, Row};
-use super::{IdBytes, id_bytes, id_from, micros};
+use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
 use crate::checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
 };
@@ -137,7 +137,7 @@ impl<'a> Desk<'a> {
         &self,
         record: CheckpointRecord,
         base_control: &[u8],
-        is_known: impl FnOnce(&IdBytes) -> bool,
+        shapes: &KnownShapes,
     ) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
         self.check_depth(id, "metadata", record.metadata.values())?;
@@ -162,7 +162,7 @@ impl<'a> Desk<'a> {
             fields: record.fields.into_iter().map(|field| body_field(field, base_control)).collect(),
         };
         let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
-        let shape_body = (!is_known(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
+        let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
             id,
             parent,

@@ -1,0 +1,25 @@
+//! The shapes that need not be sent again.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::IdBytes;
+
+/// The digests of shapes that are in the database, sealed as the saver seals now.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownShapes(Arc<Mutex<HashSet<IdBytes>>>);
+
+impl KnownShapes {
+    pub(crate) fn contains(&self, shape: &IdBytes) -> bool {
+        self.lock().contains(shape)
+    }
+
+    /// Whoever adds one has seen that it was committed.
+    pub(crate) fn add(&self, shape: IdBytes) {
+        self.lock().insert(shape);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<IdBytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
