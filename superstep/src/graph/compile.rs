@@ -466,24 +466,9 @@ pub(crate) fn finish<S: State>(
     settings: &Settings<S>,
 ) -> Plan<S> {
     let fields = S::fields(&schema);
-    let channel_name = |c: usize| match control.get(c) {
-        Some(channel) => channel.name.clone(),
-        None => fields[c - control.len()].name().to_owned(),
-    };
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
-    for (rank, ix) in order.into_iter().enumerate() {
-        nodes[ix].rank = rank;
-    }
-    let mut triggered = vec![Numbers::new(); control.len() + fields.len()];
-    let mut seen_len = 0;
-    for (ix, node) in nodes.iter_mut().enumerate() {
-        node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
-        node.trigger_names.sort();
-        node.settle(seen_len, &control);
-        seen_len += node.triggers.len();
-        node.triggers.iter().for_each(|t| triggered[*t].push(ix));
-    }
+    rank(&mut nodes);
+    let (triggered, seen_len) = wire(&mut nodes, &control, fields);
+    let texts = texts(&nodes, &control, fields);
     let of_kind =
         |test: &dyn Fn(FieldKind) -> bool| (0..fields.len()).filter(|f| test(fields[*f].kind)).collect::<Vec<_>>();
     let places = |list: &Option<Vec<String>>| -> Option<Vec<usize>> {
@@ -497,17 +482,9 @@ pub(crate) fn finish<S: State>(
         [only] if only.name() == ROOT => Fields::One(0),
         _ => Fields::Many(list),
     };
-    let stop_at = |list: &[String]| match list {
-        [] => StopAt::Nowhere,
-        list if list.iter().any(|n| n == "*") => StopAt::Everywhere,
-        list => StopAt::Nodes(list.iter().filter_map(|n| names.get(n.as_str()).copied()).collect()),
-    };
     let deferred =
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
     let lasting = |c: usize| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
-    let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
-    let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
-    let texts: Vec<Box<str>> = channels.chain(paths).map(Into::into).collect();
     let mut plan = Plan {
         lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         name: settings.name.as_str().into(),
@@ -526,8 +503,8 @@ pub(crate) fn finish<S: State>(
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
         output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::Many),
         shown: shown(visible),
-        stop_before: stop_at(&settings.stop_before),
-        stop_after: stop_at(&settings.stop_after),
+        stop_before: stop_at(&settings.stop_before, &names),
+        stop_after: stop_at(&settings.stop_after, &names),
         step_timeout: settings.step_timeout,
         schema,
         nodes,
@@ -539,4 +516,51 @@ pub(crate) fn finish<S: State>(
         texts.shape = shape;
     }
     plan
+}
+
+/// Gives each node its place in the order of names.
+fn rank<S: State>(nodes: &mut [NodePlan<S>]) {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
+    for (rank, ix) in order.into_iter().enumerate() {
+        nodes[ix].rank = rank;
+    }
+}
+
+/// Tells nodes what their triggers are called and where they note what they have seen. Gives the nodes of each channel,
+/// and how much there is to note.
+fn wire<S: State>(
+    nodes: &mut [NodePlan<S>],
+    control: &[ControlChannel],
+    fields: &[FieldSpec],
+) -> (Vec<Numbers>, usize) {
+    let channel_name = |c: usize| match control.get(c) {
+        Some(channel) => channel.name.clone(),
+        None => fields[c - control.len()].name().to_owned(),
+    };
+    let mut triggered = vec![Numbers::new(); control.len() + fields.len()];
+    let mut seen_len = 0;
+    for (ix, node) in nodes.iter_mut().enumerate() {
+        node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
+        node.trigger_names.sort();
+        node.settle(seen_len, control);
+        seen_len += node.triggers.len();
+        node.triggers.iter().for_each(|t| triggered[*t].push(ix));
+    }
+    (triggered, seen_len)
+}
+
+/// The texts that records name: channels, then the paths of the nodes.
+fn texts<S: State>(nodes: &[NodePlan<S>], control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
+    let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
+    let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
+    channels.chain(paths).map(Into::into).collect()
+}
+
+fn stop_at(list: &[String], names: &NameTable) -> StopAt {
+    match list {
+        [] => StopAt::Nowhere,
+        list if list.iter().any(|n| n == "*") => StopAt::Everywhere,
+        list => StopAt::Nodes(list.iter().filter_map(|n| names.get(n.as_str()).copied()).collect()),
+    }
 }
