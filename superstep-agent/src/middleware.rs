@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use superstep::{BoxError, Context, Conversation, IntoUpdate, Message, ToolCall, Update};
 
-use crate::model::{ChatModel, ChatModelExt, ChatRequest, ModelError};
+use crate::model::{ChatModel, ChatRequest, ModelError, ask_beside};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 pub use approval::{
     Action, ActionRequest, Approval, ApprovalAnswer, ApprovalRequest, Decision, DecisionKind, Decisions, ReviewConfig,
@@ -233,9 +233,11 @@ impl<S: Conversation> ModelAsk<S> {
     /// Asks the model, with all that is around it.
     async fn send(self, speaker: Option<&str>) -> Result<Message, ModelError> {
         let model = self.wraps.iter().rev().fold(self.model, |model, wrap| wrap(model));
+        // The request may hold less than the conversation.
+        let is_taken = |id: &str| self.state.conversation().iter().any(|message| message.id.as_deref() == Some(id));
         match speaker {
-            Some(name) => Speaker::new(model, name).ask(self.request).await,
-            None => model.ask(self.request).await,
+            Some(name) => ask_beside(&Speaker::new(model, name), self.request, &is_taken).await,
+            None => ask_beside(&*model, self.request, &is_taken).await,
         }
     }
 }

@@ -6,6 +6,7 @@ mod record;
 mod request;
 mod scripted;
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -85,14 +86,13 @@ behind!(Arc, Box);
 /// ```
 #[async_trait]
 pub trait ChatModelExt: ChatModel {
-    /// The model's answer, with an id.
+    /// The model's answer, with an id that no message of the request has.
     ///
     /// Inside a node of a run that is streamed in `messages` mode, its words are seen there as they come.
     async fn ask(&self, request: impl Into<ChatRequest> + Send) -> Result<Message, ModelError> {
         let request = request.into();
-        let answer =
-            if current::wants_messages() { said_aloud(self, request).await } else { self.generate(request).await };
-        answer.map(with_id)
+        let known: HashSet<String> = request.messages.iter().filter_map(|message| message.id.clone()).collect();
+        ask_beside(self, request, &|id| known.contains(id)).await
     }
 
     /// The model's answer as a value. An answer that does not fit is given back to the model with the reason, twice at
@@ -130,12 +130,50 @@ pub trait ChatModelExt: ChatModel {
 
 impl<M: ChatModel + ?Sized> ChatModelExt for M {}
 
+/// The model's answer, with an id that is not taken: some servers give the same one again, and the new message would
+/// replace the old.
+pub(crate) async fn ask_beside<M: ChatModel + ?Sized>(
+    model: &M,
+    request: ChatRequest,
+    is_taken: &(dyn Fn(&str) -> bool + Sync),
+) -> Result<Message, ModelError> {
+    let mut ids = OwnIds { is_taken, given: Vec::new() };
+    if current::wants_messages() {
+        return said_aloud(model, request, ids).await;
+    }
+    let answer = model.generate(request).await?;
+    let id = answer.id.clone().map_or_else(Message::new_id, |id| ids.of(id));
+    Ok(answer.with_id(id))
+}
+
+/// The ids of an answer, and by which they are known here.
+struct OwnIds<'a> {
+    is_taken: &'a (dyn Fn(&str) -> bool + Sync),
+    given: Vec<(String, String)>,
+}
+
+impl OwnIds<'_> {
+    fn of(&mut self, id: String) -> String {
+        if let Some((_, own)) = self.given.iter().find(|(given, _)| *given == id) {
+            return own.clone();
+        }
+        let own = if (self.is_taken)(&id) { Message::new_id() } else { id.clone() };
+        self.given.push((id, own.clone()));
+        own
+    }
+}
+
 /// Asks for pieces and passes each on as it comes.
-async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> Result<Message, ModelError> {
+async fn said_aloud<M: ChatModel + ?Sized>(
+    model: &M,
+    request: ChatRequest,
+    mut ids: OwnIds<'_>,
+) -> Result<Message, ModelError> {
     let mut pieces = model.stream(request).await?;
     let mut whole = MessageAssembler::new();
     while let Some(piece) = next(&mut pieces).await {
-        let piece = piece?;
+        let mut piece = piece?;
+        piece.id = ids.of(piece.id);
         current::emit_chunk(piece.clone()).await;
         whole.push(piece);
     }
@@ -151,10 +189,6 @@ async fn said_aloud<M: ChatModel + ?Sized>(model: &M, request: ChatRequest) -> R
 
 async fn next(pieces: &mut ChunkStream) -> Option<Result<MessageChunk, ModelError>> {
     std::future::poll_fn(|cx| pieces.as_mut().poll_next(cx)).await
-}
-
-fn with_id(message: Message) -> Message {
-    if message.id.is_some() { message } else { message.with_id(Message::new_id()) }
 }
 
 /// Whether the provider broke off a long turn of the model, which goes on when it is asked again.

@@ -118,6 +118,41 @@ async fn streaming_and_not_streaming_leave_equal_histories() {
     assert!(kept.iter().all(|id| ids.contains(id)) && ids.iter().all(|id| kept.contains(id)));
 }
 
+/// Some servers count their answers with three digits, or not at all: a later answer replaced an earlier one.
+#[tokio::test]
+async fn answers_that_a_server_gave_one_id_are_all_kept() {
+    let same = |text: &str| Message::assistant(text).with_id("chatcmpl-7");
+    let model = || ScriptedModel::new([same("one"), same("two"), same("three")]);
+    let last_only = |state: &ReactState| state.messages[state.messages.len() - 1..].to_vec();
+    let all = |state: &ReactState| state.messages.clone();
+    for sees in [all as fn(&ReactState) -> Vec<Message>, last_only] {
+        let agent = create_react_agent(model(), ()).messages_with(sees).checkpointer(MemorySaver::new());
+        let agent = agent.compile().unwrap();
+        agent.invoke("1?").thread("t").await.unwrap();
+        agent.invoke("2?").thread("t").await.unwrap();
+        let mut events = agent.stream("3?").thread("t").mode(Mode::Messages).start();
+        let mut seen = Vec::new();
+        while let Some(event) = events.next().await {
+            let EventData::Message(said) = event.unwrap().data else { continue };
+            seen.push(said.message.id.unwrap());
+        }
+        let out = events.output().unwrap();
+        assert_eq!(said(&out), ["1?", "one", "2?", "two", "3?", "three"]);
+        seen.dedup();
+        assert_eq!(seen, [out.state.messages[5].id.clone().unwrap()], "what was seen has the id of what is kept");
+        assert_eq!(out.state.messages[1].id.as_deref(), Some("chatcmpl-7"), "an id that is free is kept");
+    }
+}
+
+#[tokio::test]
+async fn calls_that_a_server_gave_one_id_are_all_made() {
+    let again = || Message::calls("", [adding("call_1", 1, 2)]);
+    let model = ScriptedModel::new([again(), again(), Message::assistant("It is 3.")]);
+    let agent = create_react_agent(model, [add]).compile().unwrap();
+    let out = agent.invoke("1 + 2?").await.unwrap();
+    assert_eq!(said(&out), ["1 + 2?", "", "3", "", "3", "It is 3."]);
+}
+
 #[tokio::test]
 async fn a_result_that_is_the_answer_ends_the_rounds_also_beside_others() {
     let look = || ToolCall::new("d", "look_up", json!({ "word": "tea" }));
