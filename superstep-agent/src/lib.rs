@@ -10,6 +10,17 @@
 //! | `gemini` | `Gemini` |
 //! | `mcp` | tools, resources and prompts of MCP servers; graphs served as MCP tools |
 
+/// Shows errors by [`superstep::explain`].
+macro_rules! shown_in_words {
+    ($($error:ty),+ $(,)?) => {$(
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                superstep::explain(self, f)
+            }
+        }
+    )+};
+}
+
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;

@@ -18,12 +18,14 @@ pub use trim::{Trim, approximate_tokens, trim_messages};
 /// let error = superstep_agent::message::from_openai(&[serde_json::json!({"role": "narrator"})]).unwrap_err();
 /// assert_eq!(error.to_string(), "message 0: there is no role `narrator`");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("message {place}: {words}")]
 pub struct FormError {
     place: usize,
     words: String,
 }
+
+shown_in_words!(FormError);
 
 impl FormError {
     /// The place of the message in the conversation.

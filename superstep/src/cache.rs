@@ -11,14 +11,13 @@ mod postgres;
 mod sqlite;
 
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::error::explain;
+use crate::error::shown_in_words;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::seal::Seal;
@@ -140,11 +139,7 @@ pub enum CacheError {
     Backend(#[source] Box<dyn Error + Send + Sync>),
 }
 
-impl fmt::Debug for CacheError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
-    }
-}
+shown_in_words!(CacheError);
 
 impl CacheError {
     /// Wraps the error of the database behind a cache.

@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use crate::error::explain;
+use crate::error::shown_in_words;
 use crate::id::CheckpointId;
 
 pub use blob::Blob;
@@ -342,17 +342,30 @@ pub enum CheckpointError {
     },
 }
 
-impl fmt::Debug for CheckpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
-    }
-}
+shown_in_words!(CheckpointError);
 
 fn listed(fields: &[String]) -> String {
     fields.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 impl CheckpointError {
+    /// Whether the same call may succeed if it is made again. Not if a checkpoint cannot be read or a value not be
+    /// written, if the database is damaged, closed or of another release, or if the thread has to be loaded again.
+    ///
+    /// ```
+    /// use superstep::CheckpointError;
+    /// assert!(CheckpointError::backend("the disk is full").is_retryable());
+    /// ```
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            #[cfg(any(feature = "sqlite", feature = "postgres"))]
+            Self::Backend(cause) => cause.downcast_ref().is_none_or(crate::DatabaseError::is_retryable),
+            #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
+            Self::Backend(_) => true,
+            _ => false,
+        }
+    }
+
     /// A failure of the place where checkpoints are kept.
     pub fn backend(error: impl Into<crate::BoxError>) -> Self {
         Self::Backend(SharedError(Arc::from(error.into())))

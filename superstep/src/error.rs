@@ -198,12 +198,6 @@ impl fmt::Display for CompilationError {
     }
 }
 
-impl fmt::Debug for CompilationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
-    }
-}
-
 impl std::error::Error for CompilationError {}
 
 /// What `fn main() -> Result<..>`, `unwrap` and `{:?}` show of superstep's errors: their words, and those of their causes
@@ -236,6 +230,20 @@ pub fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt
     Ok(())
 }
 
+/// Shows errors by [`explain`].
+macro_rules! shown_in_words {
+    ($($error:ty),+ $(,)?) => {$(
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::explain(self, f)
+            }
+        }
+    )+};
+}
+pub(crate) use shown_in_words;
+
+shown_in_words!(Error, CompilationError, InvalidUpdate);
+
 /// A write that does not fit the field it is for.
 ///
 /// ```
@@ -244,7 +252,7 @@ pub fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt
 /// let error = InvalidUpdate::new("score", "expected a number");
 /// assert_eq!(error.to_string(), "field `score`: expected a number");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct InvalidUpdate {
     pub(crate) field: String,
     pub(crate) why: String,
@@ -444,15 +452,13 @@ impl Error {
     /// Whether the same call may succeed if it is made again: the failure lay in a node's
     /// work, in time or in storage, not in the call or the graph.
     ///
-    /// A node error marked [`Terminal`] is not retryable, nor is a checkpoint that does not decode or is of a newer
-    /// release.
+    /// Not retryable are a node's error marked [`Terminal`], and what [storage cannot do better the next
+    /// time](CheckpointError::is_retryable).
     pub fn is_retryable(&self) -> bool {
         let source = self.0.source.as_ref();
         match self.kind() {
             ErrorKind::Node => !source.is_some_and(|s| s.is::<Terminal>()),
-            ErrorKind::Checkpoint => source
-                .and_then(|s| s.downcast_ref::<CheckpointError>())
-                .is_none_or(|error| matches!(error, CheckpointError::Backend(_))),
+            ErrorKind::Checkpoint => source.and_then(|s| s.downcast_ref()).is_none_or(CheckpointError::is_retryable),
             kind => {
                 matches!(kind, ErrorKind::Timeout | ErrorKind::Store | ErrorKind::Drained | ErrorKind::Cancelled)
             }
@@ -488,12 +494,6 @@ impl fmt::Display for Error {
             Some(source) => write!(f, ": {source}"),
             None => Ok(()),
         }
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
     }
 }
 

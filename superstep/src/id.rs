@@ -25,9 +25,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 pub struct CheckpointId(NonZeroU128);
 
 /// Text that is not an id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an id: expected a UUID")]
 pub struct InvalidId(String);
+
+crate::error::shown_in_words!(InvalidId);
 
 /// Makes the ids of the checkpoints of a run and of the graphs inside it. Each run has its own, so that runs on
 /// several cores do not fight over one clock.

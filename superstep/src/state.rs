@@ -368,9 +368,11 @@ impl std::fmt::Debug for Scratch {
 /// let error = superstep::CodecError::new("not a map");
 /// assert_eq!(error.to_string(), "not a map");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecError(String);
+
+crate::error::shown_in_words!(CodecError);
 
 impl CodecError {
     /// An error with these words.

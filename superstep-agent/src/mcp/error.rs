@@ -48,11 +48,7 @@ pub(super) enum Kind {
     SameName(String),
 }
 
-impl fmt::Debug for McpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        superstep::explain(self, f)
-    }
-}
+shown_in_words!(McpError);
 
 impl McpError {
     pub(super) fn new(server: &Arc<str>, kind: Kind) -> Self {

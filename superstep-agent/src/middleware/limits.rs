@@ -90,11 +90,13 @@ pub enum OnLimit {
 ///     if let Some(reached) = error.downcast_ref::<LimitReached>() { println!("{}", reached.limit()); }
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the limit of {limit} is reached; allow more of it, or begin anew")]
 pub struct LimitReached {
     limit: String,
 }
+
+shown_in_words!(LimitReached);
 
 impl LimitReached {
     /// The limit in words, like `10 model calls per run`.

@@ -125,11 +125,13 @@ pub enum Place {
 /// let blocked = Redact::new().find(Sensitive::Url, Redaction::Block).text("see www.example.org").unwrap_err();
 /// assert_eq!(blocked.to_string(), "there is something of the kind `url` in the text, which is blocked");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is something of the kind `{kind}` in the text, which is blocked")]
 pub struct Blocked {
     kind: String,
 }
+
+shown_in_words!(Blocked);
 
 impl Blocked {
     /// What was found: the name of a pattern, or `email`, `credit_card`, `ip`, `mac_address`, `url`.

@@ -63,9 +63,19 @@ pub enum ModelErrorKind {
     InvalidOutput,
 }
 
+/// Its words and causes; `{:#?}` tells its kind too.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        superstep::explain(self, f)
+        superstep::explain(self, f)?;
+        if f.alternate() {
+            let Self { kind, status, retry_after, for_good, .. } = self;
+            write!(
+                f,
+                "
+  {kind:?}, status {status:?}, to be retried after {retry_after:?}, for good: {for_good}"
+            )?;
+        }
+        Ok(())
     }
 }
 

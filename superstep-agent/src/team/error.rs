@@ -1,7 +1,5 @@
 //! What can be wrong with a team.
 
-use std::fmt;
-
 use superstep::CompilationError;
 
 /// All that is wrong with a team.
@@ -24,7 +22,7 @@ pub struct TeamError {
 /// use superstep_agent::team::TeamMistake;
 /// assert_eq!(TeamMistake::Unnamed.to_string(), "an agent of the team has no name; give it one with `name` before it is compiled");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamMistake {
     /// There is nobody in it.
@@ -52,11 +50,7 @@ pub enum TeamMistake {
     Graph(#[from] CompilationError),
 }
 
-impl fmt::Debug for TeamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        superstep::explain(self, f)
-    }
-}
+shown_in_words!(TeamError, TeamMistake);
 
 impl TeamError {
     /// All mistakes.

@@ -1,6 +1,5 @@
 //! How a tool can fail.
 
-use std::fmt;
 use std::time::Duration;
 
 use superstep::BoxError;
@@ -26,11 +25,7 @@ pub enum ToolError {
     Failed(#[source] BoxError),
 }
 
-impl fmt::Debug for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        superstep::explain(self, f)
-    }
-}
+shown_in_words!(ToolError);
 
 impl ToolError {
     /// Arguments that do not fit, and why.

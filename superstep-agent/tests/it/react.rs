@@ -137,7 +137,7 @@ async fn answers_that_a_server_gave_one_id_are_all_kept() {
             seen.push(said.message.id.unwrap());
         }
         let out = events.output().unwrap();
-        assert_eq!(said(&out), ["1?", "one", "2?", "two", "3?", "three"]);
+        assert_eq!(said(out), ["1?", "one", "2?", "two", "3?", "three"]);
         seen.dedup();
         assert_eq!(seen, [out.state.messages[5].id.clone().unwrap()], "what was seen has the id of what is kept");
         assert_eq!(out.state.messages[1].id.as_deref(), Some("chatcmpl-7"), "an id that is free is kept");

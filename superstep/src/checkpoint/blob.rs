@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The bytes of an encoded value. Clones share them; a few bytes are kept in place, without memory of their own.
+/// The bytes of an encoded value. Clones share them; a few bytes are kept in place, without memory of their own. Bytes
+/// that are made into a blob are copied once.
 ///
 /// ```
 /// use superstep::Blob;
@@ -20,6 +21,9 @@ pub struct Blob(Held);
 
 /// Two bytes less than three words: records hold many blobs, and are kept by the thousand.
 const SMALL: usize = 22;
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Blob>() == 24);
 
 #[derive(Clone)]
 enum Held {
@@ -118,5 +122,23 @@ impl Eq for Blob {}
 impl fmt::Debug for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&Bytes::copy_from_slice(self), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_shared_bytes_are_the_same_in_every_way_in_and_out() {
+        for len in [0, SMALL, SMALL + 1, 1000] {
+            let bytes = vec![7; len];
+            let blob = Blob::from(&*bytes);
+            assert_eq!(matches!(blob.0, Held::Small { .. }), len <= SMALL);
+            assert_eq!(blob, Blob::from(bytes.clone()));
+            assert_eq!(blob, Blob::from(Bytes::from(bytes.clone())));
+            assert_eq!(Bytes::from(blob.clone()), bytes);
+            assert_eq!(blob.clone().to_vec(), bytes);
+        }
     }
 }

@@ -259,7 +259,7 @@ impl Namespace {
             base.written.add_all(writes);
         }
         if self.checkpoints.len() == self.checkpoints.capacity() {
-            // By half, not twofold: there are many threads, and most are short.
+            // By half from then on, not twofold: there are many threads, and most are short.
             self.checkpoints.reserve_exact((self.checkpoints.len() / 2).max(8));
         }
         self.checkpoints.push(entry);

@@ -7,6 +7,8 @@
 mod housekeeping;
 mod read;
 mod removal;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::Path;

@@ -1,10 +1,9 @@
 //! What can go wrong with a database, told apart by what one can do about it.
 
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
-use crate::error::explain;
+use crate::error::shown_in_words;
 use crate::{CacheError, CheckpointError, StoreError};
 
 /// The driver's own error. Several waiting callers may get the same one.
@@ -156,9 +155,16 @@ impl DatabaseError {
     }
 }
 
-impl fmt::Debug for DatabaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
+shown_in_words!(DatabaseError);
+
+impl DatabaseError {
+    /// Whether the same work may succeed if it is tried again, as the database is: not if it is damaged, closed, or of
+    /// another release.
+    pub fn is_retryable(&self) -> bool {
+        !matches!(
+            self,
+            Self::Damaged { .. } | Self::NewerVersion { .. } | Self::OlderVersion { .. } | Self::Closed { .. }
+        )
     }
 }
 

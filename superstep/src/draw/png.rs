@@ -24,7 +24,7 @@ const MOST_PIXELS: f64 = 2.0e8;
 /// assert!(matches!(error, DrawError::Scale { .. }));
 /// assert_eq!(error.to_string(), "scale `0` is not a positive number");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DrawError {
     /// The scale is zero, negative, or not a number.
@@ -45,6 +45,8 @@ pub enum DrawError {
     #[error("cannot render the picture")]
     Render(#[source] Box<dyn Error + Send + Sync>),
 }
+
+crate::error::shown_in_words!(DrawError);
 
 impl Drawing {
     /// The graph as a PNG picture on white, `scale` pixels for each pixel of the SVG picture.

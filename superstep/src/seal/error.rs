@@ -11,7 +11,7 @@
 ///     "the value is encrypted with key `2025-01`, which is not given; give it to `Keys`, and the keys to `Seal::encrypt`",
 /// );
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
     /// The bytes are not those that were sealed.
@@ -66,6 +66,8 @@ pub enum SealError {
         limit: usize,
     },
 }
+
+crate::error::shown_in_words!(SealError);
 
 impl SealError {
     pub(super) const fn damaged(why: &'static str) -> Self {

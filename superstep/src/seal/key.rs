@@ -38,7 +38,7 @@ pub struct Key(Box<[u8; BYTES]>);
 /// let refused = Key::try_from([1, 2, 3].as_slice()).expect_err("that is too short");
 /// assert_eq!(refused, KeyError::WrongLength { bytes: 3 });
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// There are more or fewer than 32 bytes.
@@ -66,6 +66,8 @@ pub enum KeyError {
         encoding: &'static str,
     },
 }
+
+crate::error::shown_in_words!(KeyError);
 
 impl Key {
     pub(super) fn bytes(&self) -> &[u8; BYTES] {

@@ -120,7 +120,7 @@ pub trait WorkflowState: Clone + Send + Sync {
 /// let error = superstep::WorkflowError::MergeConflict("no branches to merge".into());
 /// assert_eq!(error.to_string(), "state merge conflict: no branches to merge");
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkflowError {
     /// Branches that cannot be merged.
@@ -133,6 +133,8 @@ pub enum WorkflowError {
     #[error("state serialization error: {0}")]
     Serialization(#[from] serde_json::Error),
 }
+
+crate::error::shown_in_words!(WorkflowError);
 
 /// A [`WorkflowState`] as the state of a graph: its writes are its mutations.
 ///

@@ -3,10 +3,9 @@
 //! Every message names the thing at fault and, where the caller can mend it, how.
 
 use std::error::Error;
-use std::fmt;
 
 use super::Cursor;
-use crate::error::{BoxError, explain};
+use crate::error::{BoxError, shown_in_words};
 
 /// Why a store refused or failed an operation.
 ///
@@ -251,11 +250,7 @@ pub enum StoreError {
     Backend(#[source] Box<dyn Error + Send + Sync>),
 }
 
-impl fmt::Debug for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(self, f)
-    }
-}
+shown_in_words!(StoreError);
 
 impl StoreError {
     /// Wraps the error of the database behind a store.

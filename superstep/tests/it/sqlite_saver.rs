@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, CheckpointId, Checkpointer, CompiledStateGraph, END, Lease, ListQuery, MemorySaver,
-    Message, Prune, START, SqliteSaver, State, StateGraph,
+    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, CompiledStateGraph,
+    END, Lease, ListQuery, MemorySaver, Message, Prune, START, SqliteSaver, State, StateGraph,
 };
 
 async fn model(state: AgentState) -> AgentStateUpdate {
@@ -215,17 +215,60 @@ fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
     }
 }
 
+/// A checkpoint as a run makes it.
+async fn pattern() -> CheckpointRecord {
+    let saver = MemorySaver::new();
+    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
+    saver.get("t", "", None).await.unwrap().unwrap().record
+}
+
+/// Who makes an outline goes down row by row; it must not look for one that is not there for ever.
+#[tokio::test]
+async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
+    let pattern = pattern().await;
+    let ids: Vec<_> = (0..5).map(|number| CheckpointId::from_u128((1 << 64) + number)).collect();
+    for damage in [
+        "DELETE FROM superstep_checkpoints WHERE id = ?1",
+        "UPDATE superstep_checkpoints SET base = id WHERE id = ?1",
+        "UPDATE superstep_checkpoints SET id = 'text' WHERE id = ?1",
+    ] {
+        let folder = folder("gap");
+        let file = folder.join("gap.db");
+        let saver = SqliteSaver::open(&file).unwrap().outlines(5, 2);
+        let epoch = saver.claim("t", "", None).await.unwrap().epoch;
+        let put = |at: usize| {
+            let mut record = pattern.clone();
+            let before = at.checked_sub(1).map(|before| ids[before]);
+            (record.id, record.head, record.parent, record.base) = (ids[at], before, before, before);
+            saver.put(Lease::new("t", "", epoch), record)
+        };
+        for at in 0..4 {
+            put(at).await.unwrap();
+        }
+        let other = rusqlite::Connection::open(&file).unwrap();
+        assert_eq!(other.execute(damage, [ids[1].as_u128().to_be_bytes()]).unwrap(), 1);
+        let error = put(4).await.unwrap_err();
+        assert!(matches!(&error, CheckpointError::Codec { thread, .. } if thread == "t"), "{damage}: {error}");
+        assert!(!error.is_retryable());
+        assert_eq!(
+            other.query_row("SELECT count(*) FROM superstep_checkpoints", [], |row| row.get(0)),
+            Ok(if damage.starts_with("DELETE") { 3 } else { 4 }),
+            "nothing was written"
+        );
+        drop(saver);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 /// Whoever can write to the file can make two rows that stand on each other; reading them never came to an end.
 #[tokio::test]
 async fn rows_that_stand_on_each_other_are_refused() {
     let folder = folder("circle");
     let file = folder.join("circle.db");
     let saver = SqliteSaver::open(&file).unwrap();
-    let pattern = MemorySaver::new();
-    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
-    let app = graph.checkpointer(pattern.clone()).compile().unwrap();
-    app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
-    let pattern = pattern.get("t", "", None).await.unwrap().unwrap().record;
+    let pattern = pattern().await;
     let [before, first, second] = [0, 1, 2].map(|number| CheckpointId::from_u128((1 << 64) + number));
     let epoch = saver.claim("t", "", None).await.unwrap().epoch;
     let put = async |id, head, base| {

@@ -100,7 +100,8 @@ impl Work<'_> {
             let mut statement = self.connection.prepare_cached(sql::ROWS_DOWN)?;
             let (mut wanted, mut above) = (Some(id_bytes(id).to_vec()), i64::MAX);
             while let Some(from) = wanted.clone() {
-                // Mostly a row stands on the one before: another one is looked up.
+                // Rows mostly stand on the next older one. Where one does not, because there are forks, the search
+                // starts anew at its base, and the row in between was read for nothing.
                 let mut rows = statement.query(params![space, from])?;
                 while let Some(wanted_id) = &wanted
                     && let Some(row) = rows.next()?

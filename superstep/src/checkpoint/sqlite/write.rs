@@ -23,8 +23,8 @@ struct Leased {
     head: Option<CheckpointId>,
     /// How far the row that was asked for is from an outline, if it is there.
     depth: Option<i64>,
-    /// Whether the task that was asked for wrote something under that row.
-    is_known: bool,
+    /// Whether there are pending writes of the task that was asked for under that row.
+    has_pending: bool,
 }
 
 impl Work<'_> {
@@ -57,7 +57,7 @@ impl Work<'_> {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
         let desk = self.desk(lease.thread, lease.namespace);
-        let took = only.filter(|_| !leased.is_known);
+        let took = only.filter(|_| !leased.has_pending);
         self.add(space, row, depth, took.map(take_in).as_deref())?;
         for pending in row.pending.iter().filter(|_| took.is_none()) {
             self.add_pending(desk, space, pending, None)?;
@@ -65,7 +65,8 @@ impl Work<'_> {
         if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
 
-    /// The namespace that a lease gives, if it is still the latest, with what it knows of a row and of a task.
+    /// The namespace that a lease gives, if it is still the latest; how deep a row of it is, and whether it has pending
+    /// writes of a task.
     fn leased(
         &self,
         lease: Lease<'_>,
@@ -75,27 +76,22 @@ impl Work<'_> {
         let (row, task) = (row.map(id_bytes), task.map(|task| task.as_u128().to_be_bytes()));
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::LEASED)?;
-            let columns = |row: &rusqlite::Row<'_>| {
-                let leased = Leased {
-                    thread: row.get(0)?,
-                    space: row.get(2)?,
-                    head: None,
-                    depth: row.get(4)?,
-                    is_known: row.get(5)?,
-                };
-                Ok((leased, row.get::<_, i64>(1)?, row.get::<_, Option<Vec<u8>>>(3)?))
-            };
-            statement.query_row(params![lease.thread, lease.namespace, row, task], columns).optional()
+            let mut rows = statement.query(params![lease.thread, lease.namespace, row, task])?;
+            let Some(row) = rows.next()? else { return Ok(Err(None)) };
+            let epoch = Epoch::from_u64(row.get::<_, i64>(1)?.unsigned_abs());
+            if epoch != lease.epoch {
+                return Ok(Err(Some(epoch)));
+            }
+            let (thread, space, depth, has_pending) = (row.get(0)?, row.get(2)?, row.get(4)?, row.get(5)?);
+            Ok(Ok((Leased { thread, space, head: None, depth, has_pending }, row.get::<_, Option<Vec<u8>>>(3)?)))
         };
-        let found = self.done(find())?;
-        let current = found.as_ref().map(|(_, epoch, _)| Epoch::from_u64(epoch.unsigned_abs()));
-        match found {
-            Some((leased, _, head)) if current == Some(lease.epoch) => {
+        match self.done(find())? {
+            Ok((leased, head)) => {
                 let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
                 let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
                 Ok(Leased { head, ..leased })
             }
-            _ => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
+            Err(current) => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
         }
     }
 
@@ -289,7 +285,8 @@ impl Work<'_> {
     }
 }
 
-/// What a row takes in, unless its task is known: what its only task wrote under the latest row.
+/// What a row takes in, unless there are pending writes of its task: what its only task wrote. Under the latest row:
+/// nothing can have been taken in there before.
 fn to_take_in(row: &NewRow) -> Option<&PendingRow> {
     match &*row.pending {
         [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => Some(only),

@@ -79,13 +79,12 @@ pub(crate) const CLAIM: &str = "
 
 // Writing.
 
-/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether task `?4` wrote under it.
+/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether it has pending writes of
+/// task `?4`.
 pub(crate) const LEASED: &str = "
     SELECT t.key, t.epoch, s.key, s.head,
         (SELECT c.depth FROM superstep_checkpoints c WHERE c.space = s.key AND c.id = ?3),
-        ?4 IS NOT NULL AND EXISTS (
-            SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3 AND p.task = ?4
-        )
+        EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3 AND p.task = ?4)
     FROM superstep_threads t LEFT JOIN superstep_spaces s ON s.thread = t.key AND s.name = ?2
     WHERE t.name = ?1
 ";
