@@ -259,8 +259,8 @@ impl Namespace {
             base.written.add_all(writes);
         }
         if self.checkpoints.len() == self.checkpoints.capacity() {
-            // By half from then on, not twofold: there are many threads, and most are short.
-            self.checkpoints.reserve_exact((self.checkpoints.len() / 2).max(8));
+            // By half, not twofold: there are many threads, and most are short.
+            self.checkpoints.reserve_exact(if self.checkpoints.is_empty() { 8 } else { self.checkpoints.len() / 2 });
         }
         self.checkpoints.push(entry);
         Ok(())
