@@ -19,6 +19,8 @@ pub(crate) use postgres::{Client as PostgresClient, Transaction as PostgresTrans
 pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteDatabase;
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) use sqlite::plan::plan;
 #[cfg(feature = "sqlite")]
 pub(crate) use sqlite::{Answer, Synced};
 

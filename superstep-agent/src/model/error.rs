@@ -14,6 +14,8 @@ use superstep::BoxError;
 /// let error = ModelError::new(ModelErrorKind::RateLimited, "gpt-5", "too many requests").retry_after(std::time::Duration::from_secs(2));
 /// assert!(error.is_retryable());
 /// assert_eq!(error.to_string(), "model `gpt-5`: too many requests");
+/// assert_eq!(format!("{error:?}"), error.to_string());
+/// assert!(format!("{error:#?}").ends_with("RateLimited, status None, retry after Some(2s), for good: false"));
 /// ```
 #[derive(Clone, thiserror::Error)]
 #[error("model `{model}`: {words}")]
@@ -69,11 +71,7 @@ impl fmt::Debug for ModelError {
         superstep::explain(self, f)?;
         if f.alternate() {
             let Self { kind, status, retry_after, for_good, .. } = self;
-            write!(
-                f,
-                "
-  {kind:?}, status {status:?}, to be retried after {retry_after:?}, for good: {for_good}"
-            )?;
+            write!(f, "\n  {kind:?}, status {status:?}, retry after {retry_after:?}, for good: {for_good}")?;
         }
         Ok(())
     }

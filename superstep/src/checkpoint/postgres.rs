@@ -175,7 +175,7 @@ impl Checkpointer for PostgresSaver {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
-        let (shape, shapes) = (row.shape, self.shapes.clone());
+        let (shape, shapes) = (row.new_shape(), self.shapes.clone());
         let underway = lanes::save(self, lease, Save::Checkpoint(row));
         Saving::later(async move {
             underway.await?;

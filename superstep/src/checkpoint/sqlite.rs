@@ -264,7 +264,7 @@ impl Checkpointer for SqliteSaver {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
-        let shape = row.shape;
+        let shape = row.new_shape();
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
         let saving = self.save(lease.is_awaited, move |connection| {

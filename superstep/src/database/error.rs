@@ -160,6 +160,15 @@ shown_in_words!(DatabaseError);
 impl DatabaseError {
     /// Whether the same work may succeed if it is tried again, as the database is: not if it is damaged, closed, or of
     /// another release.
+    ///
+    /// ```
+    /// use superstep::{CheckpointError, DatabaseError};
+    /// let (closed, undone) = ["a.db", "b.db"].map(str::to_owned).into();
+    /// let closed = DatabaseError::Closed { database: closed };
+    /// assert!(!closed.is_retryable() && !CheckpointError::backend(closed).is_retryable());
+    /// let undone = DatabaseError::RolledBack { database: undone };
+    /// assert!(undone.is_retryable() && CheckpointError::backend(undone).is_retryable());
+    /// ```
     pub fn is_retryable(&self) -> bool {
         !matches!(
             self,

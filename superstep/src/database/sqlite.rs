@@ -8,6 +8,8 @@ mod job;
 mod migrate;
 mod open;
 mod place;
+#[cfg(test)]
+pub(super) mod plan;
 mod readers;
 #[cfg(test)]
 mod tests;

@@ -44,6 +44,13 @@ pub(crate) struct NewRow {
     pub(crate) pending: Vec<PendingRow>,
 }
 
+impl NewRow {
+    /// The shape that it brings along.
+    pub(crate) fn new_shape(&self) -> Option<IdBytes> {
+        self.shape_body.as_ref().map(|_| self.shape)
+    }
+}
+
 /// What a task wrote, on its way to or from the database.
 pub(crate) struct PendingRow {
     pub(crate) checkpoint: CheckpointId,

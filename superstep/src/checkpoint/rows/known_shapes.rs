@@ -14,9 +14,11 @@ impl KnownShapes {
         self.lock().contains(shape)
     }
 
-    /// Whoever adds one has seen that it was committed.
-    pub(crate) fn add(&self, shape: IdBytes) {
-        self.lock().insert(shape);
+    /// Adds the shape that a row brought along, if it did; whoever adds it has seen that it was committed.
+    pub(crate) fn add(&self, shape: Option<IdBytes>) {
+        if let Some(shape) = shape {
+            self.lock().insert(shape);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<IdBytes>> {
