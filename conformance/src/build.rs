@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    AnyValue, BoxError, CachePolicy, CompilationError, Context, Goto, JsonFields, JsonInput, JsonReducer, JsonState,
-    NamedPath, NodeDefaults, NodeError, NodeOptions, RetryPolicy, StateGraph, TimeoutPolicy, Topic,
+    AnyValue, BoxError, CachePolicy, CompilationError, Context, ErrorKind, Goto, JsonFields, JsonInput, JsonReducer,
+    JsonState, NamedPath, NodeDefaults, NodeError, NodeOptions, RetryPolicy, StateGraph, TimeoutPolicy, Topic,
 };
 
 use crate::expr::Env;
@@ -154,9 +154,16 @@ fn handler_body(
     let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(format!("handler:{place}")));
     move |input, cx, error| {
         let (mut env, program, place) = (Env::new(&world, input.0, Some(cx)), program.clone(), place.clone());
-        env.local =
-            Map::from_iter([("error".to_owned(), json!(error.message())), ("node".to_owned(), json!(error.node()))]);
+        env.local = Map::from_iter([("error".to_owned(), told(&error)), ("node".to_owned(), json!(error.node()))]);
         Box::pin(async move { program::node(&program, env, &place).await })
+    }
+}
+
+/// The error as the traces show it: Python's is its message, and its `repr` once it was saved.
+fn told(error: &NodeError) -> Value {
+    match error.error() {
+        None if error.kind() == ErrorKind::Node => json!(format!("ScenarioError('{}')", error.message())),
+        _ => json!(error.message()),
     }
 }
 

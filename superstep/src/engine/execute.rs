@@ -353,9 +353,8 @@ impl<S: State> Run<S> {
                 break;
             }
             if !handlers.is_empty() {
-                let todo: Vec<usize> = handlers.into_iter().filter(|ix| !self.tasks[*ix].skip).collect();
-                todo.iter().for_each(|ix| open.add(*ix));
-                ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
+                handlers.iter().for_each(|ix| open.add(*ix));
+                ready = self.poll_once(&seed, &handlers, &sender, &mut spawned).await;
             }
         }
         drop(spawned);

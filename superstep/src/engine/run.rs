@@ -312,6 +312,7 @@ impl<S: State> Run<S> {
                 known.error().cloned().filter(|_| known.handled() && handler.is_some()).map(|e| (ix, e))
             })
             .collect();
+        // A handler runs again, even one that finished: so does LangGraph's.
         for (ix, failure) in failed {
             self.tasks[ix].skip = true;
             self.tasks[ix].writes.rest_mut().error = Some(failure.clone());
@@ -326,15 +327,7 @@ impl<S: State> Run<S> {
         let mut task = Task::new(handler, TaskPath::Handler { of: failed }, self.tasks[failed].input.clone());
         task.failure = Some(Box::new(failure));
         self.tasks.push(task);
-        let ix = self.tasks.len() - 1;
-        let id = self.task_id(ix);
-        if !self.replaying
-            && let Some(known) = self.pending.of(id).filter(|k| k.is_finished())
-        {
-            self.tasks[ix].writes = known.output();
-            self.tasks[ix].skip = true;
-        }
-        Some(ix)
+        Some(self.tasks.len() - 1)
     }
 
     fn should_stop(&self, at: &StopAt) -> bool {

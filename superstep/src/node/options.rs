@@ -344,6 +344,10 @@ impl<S: State> NodeOptions<S> {
     }
 
     /// Runs this instead, in the same step, when the node failed for good. It may ask for [`NodeError`].
+    ///
+    /// If the step does not end (a sibling asks or fails, the process dies), the handler runs again when it is gone on
+    /// with, even if it had finished. Put its effects into a [`Task`](crate::Task), whose result is kept, or use
+    /// [`Context::idempotency_key`](crate::Context::idempotency_key), which is the same in both runs.
     pub fn error_handler<M>(mut self, handler: impl IntoNode<S, M>) -> Self {
         self.handler = Some(handler.into_node());
         self

@@ -1,12 +1,12 @@
 //! What a failed, cancelled or dropped run leaves behind, and how the thread goes on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
     BoxError, CancellationToken, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, MemorySaver, Mode,
-    NodeOptions, START, StateGraph, TaskError,
+    NodeError, NodeOptions, Resume, START, StateGraph, Task, TaskError,
 };
 use tokio::sync::Notify;
 
@@ -241,7 +241,7 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
         async move { assert!(notes.total > 0, "broken") }
     };
     let counter = handled.clone();
-    let rescue = move |_: Notes, error: superstep::NodeError| {
+    let rescue = move |_: Notes, error: NodeError| {
         let first = counter.up() == 0;
         async move {
             if first {
@@ -265,6 +265,51 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
         (out.state.log.clone(), runs.get(), handled.get()),
         (vec!["start".to_owned(), "Panic in n: node `n` panicked: broken".to_owned()], 1, 2)
     );
+}
+
+#[tokio::test]
+async fn a_finished_error_handler_runs_again_when_its_step_is_gone_on_with_but_its_tasks_do_not() {
+    let (handled, paid_back, keys) = (Count::default(), Count::default(), Arc::new(Mutex::new(Vec::new())));
+    let counter = paid_back.clone();
+    let pay_back = Task::new("pay_back", move |sum: i64| {
+        counter.up();
+        async move { Ok::<_, BoxError>(sum) }
+    });
+    let (counter, seen) = (handled.clone(), keys.clone());
+    let rescue = move |_: Notes, cx: Context, error: NodeError| {
+        counter.up();
+        seen.lock().unwrap().push(cx.idempotency_key());
+        let pay_back = pay_back.clone();
+        async move {
+            let sum = pay_back.call(&cx, 7).await?;
+            let live = if error.error().is_some() { "live" } else { "saved" };
+            Ok::<_, BoxError>(Notes::update().total(sum).log([format!("{live}: {}", error.message())]))
+        }
+    };
+    let app = saved(
+        StateGraph::new()
+            .add_node("asks", async |_: Notes, cx: Context| {
+                let yes: bool = cx.interrupt("go on?")?;
+                Ok::<_, BoxError>(Notes::update().log([format!("asked: {yes}")]))
+            })
+            .add_node_with(
+                "breaks",
+                async |_: Notes| Err::<NotesUpdate, BoxError>("broken".into()),
+                NodeOptions::new().error_handler(rescue),
+            )
+            .add_edge(START, "asks")
+            .add_edge(START, "breaks"),
+    );
+    let out = app.invoke(input()).thread("t").await.unwrap();
+    assert_eq!((out.state.log.clone(), out.state.total), (vec!["start".to_owned(), "live: broken".to_owned()], 7));
+    let out = app.invoke(Resume::value(true)).thread("t").await.unwrap();
+    assert_eq!(
+        (out.state.log.clone(), out.state.total),
+        (["start", "asked: true", "saved: broken"].map(str::to_owned).to_vec(), 7)
+    );
+    assert_eq!((handled.get(), paid_back.get()), (2, 1));
+    let keys = keys.lock().unwrap();
+    assert_eq!(keys[0], keys[1], "what the handler does outside can be told apart from new work");
 }
 
 #[tokio::test]
