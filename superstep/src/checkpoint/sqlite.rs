@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, Inputs, KnownShapes, Pitch, micros};
+use super::rows::{Desk, Inputs, KnownShapes, Pitch, Row, Trails, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -61,6 +61,7 @@ pub struct SqliteSaver {
     ttl: Option<Duration>,
     shapes: KnownShapes,
     inputs: Inputs,
+    trails: Trails,
     pitch: Pitch,
     rows_read: Arc<AtomicU64>,
 }
@@ -74,6 +75,7 @@ impl SqliteSaver {
             ttl: None,
             shapes: KnownShapes::default(),
             inputs: Inputs::default(),
+            trails: Trails::default(),
             pitch: Pitch::default(),
             rows_read: Arc::default(),
         }
@@ -138,6 +140,7 @@ impl SqliteSaver {
         Settings {
             seal: self.seal.clone(),
             cutoff: self.cutoff(),
+            trails: self.trails.clone(),
             pitch: self.pitch,
             rows_read: self.rows_read.clone(),
         }
@@ -207,13 +210,15 @@ impl SqliteSaver {
 struct Settings {
     seal: Seal,
     cutoff: Option<i64>,
+    trails: Trails,
     pitch: Pitch,
     rows_read: Arc<AtomicU64>,
 }
 
 impl Settings {
     fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
-        Work { connection, seal: &self.seal, cutoff: self.cutoff, pitch: self.pitch, rows_read: &self.rows_read }
+        let Settings { seal, cutoff, trails, pitch, rows_read } = self;
+        Work { connection, seal, cutoff: *cutoff, trails, pitch: *pitch, rows_read }
     }
 }
 
@@ -222,6 +227,7 @@ struct Work<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
+    trails: &'a Trails,
     pitch: Pitch,
     rows_read: &'a AtomicU64,
 }
@@ -260,6 +266,7 @@ impl Checkpointer for SqliteSaver {
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
+        let known = Row::known(&checkpoint);
         let row = match desk.row(checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
@@ -268,7 +275,7 @@ impl Checkpointer for SqliteSaver {
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let with = self.settings();
         let saving = self.save(lease.is_awaited, move |connection| {
-            with.on(connection).put(Lease::new(&thread, &namespace, epoch), &row)
+            with.on(connection).put(Lease::new(&thread, &namespace, epoch), &row, known)
         });
         let shapes = self.shapes.clone();
         Saving::later(async move {

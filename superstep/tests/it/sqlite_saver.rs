@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, CompiledStateGraph,
-    END, Lease, ListQuery, MemorySaver, Message, Prune, START, SqliteSaver, State, StateGraph,
+    AgentState, AgentStateUpdate, BoxError, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer,
+    CompiledStateGraph, Durability, END, Lease, ListQuery, MemorySaver, Message, Prune, START, SqliteSaver, State,
+    StateGraph,
 };
 
 async fn model(state: AgentState) -> AgentStateUpdate {
@@ -238,18 +239,20 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
         let file = folder.join("gap.db");
         let saver = SqliteSaver::open(&file).unwrap().outlines(5, 2);
         let epoch = saver.claim("t", "", None).await.unwrap().epoch;
-        let put = |at: usize| {
+        let put = |saver: &SqliteSaver, at: usize| {
             let mut record = pattern.clone();
             let before = at.checked_sub(1).map(|before| ids[before]);
             (record.id, record.head, record.parent, record.base) = (ids[at], before, before, before);
             saver.put(Lease::new("t", "", epoch), record)
         };
         for at in 0..4 {
-            put(at).await.unwrap();
+            put(&saver, at).await.unwrap();
         }
         let other = rusqlite::Connection::open(&file).unwrap();
         assert_eq!(other.execute(damage, [ids[1].as_u128().to_be_bytes()]).unwrap(), 1);
-        let error = put(4).await.unwrap_err();
+        // Whoever wrote the rows knows them, and need not read them.
+        let after_restart = SqliteSaver::open(&file).unwrap().outlines(5, 2);
+        let error = put(&after_restart, 4).await.unwrap_err();
         assert!(matches!(&error, CheckpointError::Codec { thread, .. } if thread == "t"), "{damage}: {error}");
         assert!(!error.is_retryable());
         assert_eq!(
@@ -257,7 +260,7 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
             Ok(if damage.starts_with("DELETE") { 3 } else { 4 }),
             "nothing was written"
         );
-        drop(saver);
+        drop((saver, after_restart));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -310,11 +313,7 @@ async fn metadata_is_as_deep_as_can_be_read() {
 #[tokio::test]
 async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() {
     let saver = SqliteSaver::memory().unwrap();
-    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
-    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
-    let graph =
-        graph.add_conditional_edges("count", |state: &Counter| if state.steps < 10_000 { "count" } else { END });
-    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    let app = counting(&saver, 10_000);
     app.invoke(Counter::default()).thread("t").recursion_limit(20_000).await.unwrap();
     let before = saver.rows_read();
     assert_eq!(app.thread("t").state().await.unwrap().state.log.len(), 10_000);
@@ -322,15 +321,62 @@ async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() 
     assert!(rows <= 400, "{rows} rows were read");
 }
 
+fn counting(saver: &SqliteSaver, steps: u64) -> CompiledStateGraph<Counter> {
+    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
+    let next = move |state: &Counter| if state.steps.is_multiple_of(steps) { END } else { "count" };
+    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+    graph.add_conditional_edges("count", next).checkpointer(saver.clone()).compile().unwrap()
+}
+
+#[tokio::test]
+async fn whoever_wrote_rows_need_not_read_them_to_make_outlines() {
+    let saver = SqliteSaver::memory().unwrap();
+    let app = counting(&saver, 1000);
+    app.invoke(Counter::default()).thread("t").recursion_limit(2000).await.unwrap();
+    assert_eq!(saver.rows_read(), 0);
+    assert_eq!(app.thread("t").state().await.unwrap().state.log, (0..1000).collect::<Vec<_>>());
+}
+
+/// An outline that is made from memory must not refer to rows that another process has pruned meanwhile.
+#[tokio::test]
+async fn outlines_refer_to_no_rows_that_others_removed() {
+    const STEPS: u64 = 12;
+    let folder = folder("removed");
+    let file = folder.join("removed.db");
+    for pruned_at in 1..STEPS {
+        let [saver, others] = [0, 1].map(|_| SqliteSaver::open(&file).unwrap().outlines(4, 2));
+        let pruner = others.clone();
+        let count = move |state: Counter| {
+            let others = pruner.clone();
+            async move {
+                if state.steps == pruned_at {
+                    others.prune("t", &Prune::keep_last(1)).await?;
+                }
+                Ok::<_, BoxError>(CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) })
+            }
+        };
+        let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+        let graph =
+            graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
+        let app = graph.checkpointer(saver).compile().unwrap();
+        app.invoke(Counter::default()).thread("t").durability(Durability::Sync).await.unwrap();
+        let whole = app.thread("t").state().await.unwrap().state;
+        assert_eq!(whole.log, (0..STEPS).collect::<Vec<_>>(), "pruned at {pruned_at}");
+        let rows = others.list("t", "", &ListQuery::new()).await.unwrap();
+        assert_eq!(rows.len() as u64, STEPS - pruned_at + 1);
+        others.prune("t", &Prune::keep_last(1)).await.unwrap();
+        assert_eq!(app.thread("t").state().await.unwrap().state.log, whole.log, "pruned at {pruned_at}");
+        others.delete_thread("t").await.unwrap();
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// More rows than one transaction removes, or one page of a copy has.
 #[tokio::test]
 async fn long_threads_are_copied_and_forgotten_piece_by_piece() {
     const STEPS: u64 = 1200;
     let saver = SqliteSaver::memory().unwrap();
-    let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
-    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
-    let graph = graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
-    let app = graph.checkpointer(saver.clone()).compile().unwrap();
+    let app = counting(&saver, STEPS);
     app.invoke(Counter::default()).thread("t").run_id("long").recursion_limit(20_000).await.unwrap();
     saver.copy_thread("t", "copy").await.unwrap();
     let all = async |thread: &str| saver.list(thread, "", &ListQuery::new()).await.unwrap();

@@ -21,6 +21,31 @@ pub(crate) struct Row {
     pub(crate) outline: Option<Outline>,
 }
 
+#[cfg(feature = "sqlite")]
+impl Row {
+    /// A row as whoever writes it knows it: what an outline is made of.
+    pub(crate) fn known(record: &CheckpointRecord) -> Self {
+        let record = CheckpointRecord {
+            format: record.format,
+            id: record.id,
+            parent: record.parent,
+            base: record.base,
+            head: record.head,
+            run: record.run.clone(),
+            source: record.source,
+            step: record.step,
+            created_at: record.created_at,
+            metadata: record.metadata.clone(),
+            parents: record.parents.clone(),
+            shape: record.shape.clone(),
+            control: Blob::default(),
+            fields: record.fields.clone(),
+            writes: Vec::new(),
+        };
+        Self { record, has_shape: true, cuts: Vec::new(), needs_base: false, outline: None }
+    }
+}
+
 /// A write in the tail of a field that lies in the base's control part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {

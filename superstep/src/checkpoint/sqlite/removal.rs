@@ -32,10 +32,7 @@ impl Work<'_> {
         self.keep_writes(desk, space.key, made, removed)?;
         self.remove_rows(space.key, removed)?;
         match made.iter().map(|made| made.id).filter(|id| !removed.contains(id)).max() {
-            Some(latest) if latest != space.head => {
-                self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop)
-            }
-            Some(_) => Ok(()),
+            Some(latest) => self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop),
             None => self.remove_space(desk, space.key, why),
         }
     }

@@ -1,0 +1,224 @@
+//! What whoever writes knows of the last rows of a namespace.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::outline::{Inline, Outline, Piece};
+use super::shelf::{Row, Shelf};
+use crate::checkpoint::{Blob, FieldRecord, FieldValue, Lease};
+use crate::id::CheckpointId;
+
+/// The last rows of the namespaces that were written here, so that a save need not look them up. A help only: what is not
+/// here is read.
+///
+/// A trail is worth something if the database says the same: the namespace has this head, and no rows were removed from
+/// it since. Whoever uses one asks in the transaction of the save.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trails(Arc<Mutex<Known>>);
+
+/// Trails by thread and namespace.
+#[derive(Debug, Default)]
+struct Known {
+    trails: HashMap<Place, Trail>,
+    /// How many bytes they hold together.
+    bytes: usize,
+}
+
+/// A thread and a namespace.
+pub(crate) type Place = (String, String);
+
+/// The rows of a namespace from the latest down to the next outline.
+#[derive(Debug)]
+pub(crate) struct Trail {
+    pub(crate) space: i64,
+    /// How often rows had been removed.
+    pub(crate) removals: i64,
+    pub(crate) head: CheckpointId,
+    /// How far the head is from an outline.
+    pub(crate) depth: i64,
+    /// None if some of them were not written here, or are not worth the memory. Older ones that the outline refers to are
+    /// here too, as far as they were.
+    rows: Option<Shelf>,
+    bytes: usize,
+}
+
+impl Trails {
+    /// So many bytes may be known; at more, all are forgotten.
+    const MOST: usize = 8 << 20;
+
+    pub(crate) fn place(lease: Lease<'_>) -> Place {
+        (lease.thread.to_owned(), lease.namespace.to_owned())
+    }
+
+    /// Takes a trail out; it is put back when it is longer by a row.
+    pub(crate) fn take(&self, place: &Place) -> Option<Trail> {
+        let mut known = self.lock();
+        let trail = known.trails.remove(place)?;
+        known.bytes -= size(place, &trail);
+        Some(trail)
+    }
+
+    pub(crate) fn put(&self, place: Place, trail: Trail) {
+        let mut known = self.lock();
+        let size = size(&place, &trail);
+        if known.bytes + size > Self::MOST {
+            *known = Known::default();
+        }
+        known.bytes += size;
+        known.trails.insert(place, trail);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names count too: they may be long.
+fn size((thread, namespace): &Place, trail: &Trail) -> usize {
+    size_of::<(Place, Trail)>() + thread.len() + namespace.len() + trail.bytes
+}
+
+impl Trail {
+    /// One with more bytes knows where its head is, and no more.
+    const LONGEST: usize = 512 << 10;
+
+    /// The trail of a row that does not go on from the head of another.
+    pub(crate) fn start(space: i64, removals: i64, row: Row, depth: i64) -> Self {
+        let rows = row.record.base.is_none().then(Shelf::default);
+        Self { space, removals, head: row.record.id, depth: 0, rows, bytes: 0 }.go_on(row, depth)
+    }
+
+    /// The trail with the row after its head.
+    pub(crate) fn go_on(mut self, row: Row, depth: i64) -> Self {
+        (self.head, self.depth) = (row.record.id, depth);
+        self.bytes += bytes(&row);
+        match &mut self.rows {
+            Some(shelf) if self.bytes <= Self::LONGEST => drop(shelf.rows.insert(row.record.id, row)),
+            _ => self.forget(),
+        }
+        self
+    }
+
+    /// Takes the rows out, if they are known, to make an outline of them.
+    pub(crate) fn take_rows(&mut self) -> Option<Shelf> {
+        self.bytes = 0;
+        self.rows.take()
+    }
+
+    /// Its head has this outline now: of the rows, those stay that the next one may gather.
+    pub(crate) fn outlined(&mut self, mut shelf: Shelf, outline: Outline) {
+        let (mut bodies, mut outlines) = (HashSet::from([self.head]), HashSet::new());
+        for piece in outline.fields.iter().flat_map(|field| &field.pieces) {
+            match piece {
+                Piece::Body(owner) => bodies.insert(*owner),
+                Piece::Outline(owner, _) => outlines.insert(*owner),
+            };
+        }
+        // A row that stays without its outline would pass for one that has none.
+        outlines.remove(&self.head);
+        shelf.rows.retain(|id, _| bodies.contains(id) && !outlines.contains(id));
+        shelf.rows.values_mut().for_each(|row| row.outline = None);
+        if let Some(head) = shelf.rows.get_mut(&self.head) {
+            head.outline = Some(outline);
+        }
+        self.depth = 0;
+        self.bytes = shelf.rows.values().map(bytes).sum();
+        self.rows = Some(shelf);
+        if self.bytes > Self::LONGEST {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.rows = None;
+        self.bytes = 0;
+    }
+}
+
+/// About how much memory a row takes.
+fn bytes(row: &Row) -> usize {
+    let blobs = |blobs: &[Blob]| blobs.iter().map(|blob| size_of::<Blob>() + blob.len()).sum::<usize>();
+    let field = |field: &FieldRecord| {
+        let value = match &field.value {
+            FieldValue::Whole(value) => value.len(),
+            FieldValue::Tail(tail) => blobs(tail),
+            FieldValue::Absent => 0,
+        };
+        size_of::<FieldRecord>() + value
+    };
+    let held = |held: &Inline| held.whole.as_ref().map_or(0, |whole| whole.len()) + blobs(&held.tail);
+    let outlined = row.outline.iter().flat_map(|outline| &outline.fields).map(|field| {
+        field.name.len() + size_of::<Piece>() * field.pieces.len() + field.held.iter().map(held).sum::<usize>()
+    });
+    let fields = row.record.fields.iter().map(field);
+    size_of::<Row>() + row.record.control.len() + fields.sum::<usize>() + outlined.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::checkpoint::{CheckpointRecord, Few, SharedMap, Source};
+
+    fn row(number: u128, len: usize) -> Row {
+        let id = CheckpointId::from_u128(number);
+        let base = (number > 1).then(|| CheckpointId::from_u128(number - 1));
+        let mut fields = Few::new();
+        fields.push(FieldRecord { name: "log".into(), value: FieldValue::Tail(vec![Blob::from(&vec![0; len][..])]) });
+        Row::known(&CheckpointRecord {
+            format: 1,
+            id,
+            parent: base,
+            base,
+            head: base,
+            run: None,
+            source: Source::Loop,
+            step: 0,
+            created_at: SystemTime::UNIX_EPOCH,
+            metadata: SharedMap::default(),
+            parents: SharedMap::default(),
+            shape: Blob::default().into(),
+            control: Blob::default(),
+            fields,
+            writes: Vec::new(),
+        })
+    }
+
+    fn place(number: usize) -> Place {
+        (format!("{number:05}"), String::new())
+    }
+
+    #[test]
+    fn trails_hold_a_bounded_number_of_bytes() {
+        let trails = Trails::default();
+        for number in 0..200 {
+            trails.put(place(number), Trail::start(1, 0, row(1, 100 << 10), 1));
+            let known = trails.lock();
+            assert!(known.bytes <= Trails::MOST);
+            assert_eq!(known.trails.iter().map(|(place, trail)| size(place, trail)).sum::<usize>(), known.bytes);
+        }
+        assert!(trails.take(&place(0)).is_none(), "the first was forgotten");
+        assert!(trails.take(&place(199)).is_some());
+    }
+
+    #[test]
+    fn a_trail_of_many_bytes_knows_its_head_only() {
+        let mut trail = Trail::start(1, 0, row(1, 200 << 10), 1);
+        for number in 2..=3 {
+            trail = trail.go_on(row(number, 200 << 10), number as i64);
+        }
+        assert!(trail.take_rows().is_none());
+        assert_eq!((trail.head, trail.depth, trail.bytes), (CheckpointId::from_u128(3), 3, 0));
+    }
+
+    #[test]
+    fn rows_are_known_from_the_first_or_from_an_outline_on() {
+        assert!(Trail::start(1, 0, row(1, 9), 1).take_rows().is_some());
+        let mut trail = Trail::start(1, 0, row(7, 9), 7);
+        assert!(trail.take_rows().is_none(), "the rows below it were not written here");
+        let shelf = Shelf { rows: HashMap::from([(CheckpointId::from_u128(7), row(7, 9))]), ..Shelf::default() };
+        trail.outlined(shelf, Outline::default());
+        assert_eq!(trail.go_on(row(8, 9), 1).take_rows().map(|shelf| shelf.rows.len()), Some(2));
+    }
+}
