@@ -273,6 +273,9 @@ pub enum CheckpointError {
     /// The place where checkpoints are kept failed.
     #[error("{0}")]
     Backend(#[source] SharedError),
+    /// What was asked for cannot be done, now or later: there is no such thread, or there is one already.
+    #[error("{0}")]
+    Refused(String),
     /// A saved value does not decode, or a value cannot be encoded.
     #[error("thread `{thread}`, checkpoint {checkpoint}, {what}: {why}")]
     Codec {
@@ -349,12 +352,14 @@ fn listed(fields: &[String]) -> String {
 }
 
 impl CheckpointError {
-    /// Whether the same call may succeed if it is made again. Not if a checkpoint cannot be read or a value not be
-    /// written, if the database is damaged, closed or of another release, or if the thread has to be loaded again.
+    /// Whether the same call may succeed if it is made again. Not if it was refused, if a checkpoint cannot be read or a
+    /// value not be written, if the database is damaged, closed or of another release, or if the thread has to be loaded
+    /// again.
     ///
     /// ```
     /// use superstep::CheckpointError;
     /// assert!(CheckpointError::backend("the disk is full").is_retryable());
+    /// assert!(!CheckpointError::refused("there is no thread `t` to copy").is_retryable());
     /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -369,6 +374,11 @@ impl CheckpointError {
     /// A failure of the place where checkpoints are kept.
     pub fn backend(error: impl Into<crate::BoxError>) -> Self {
         Self::Backend(SharedError(Arc::from(error.into())))
+    }
+
+    /// Something that cannot be done, in words that say what to do instead.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self::Refused(why.into())
     }
 
     /// A write by someone who holds the thread no more.
@@ -430,7 +440,7 @@ impl fmt::Debug for SharedError {
 pub(crate) fn check_name(thread: &str) -> Result<(), CheckpointError> {
     if thread.contains('\0') {
         let shown = thread.escape_debug();
-        return Err(CheckpointError::backend(format!("thread `{shown}` holds a NUL character; remove it")));
+        return Err(CheckpointError::refused(format!("thread `{shown}` holds a NUL character; remove it")));
     }
     Ok(())
 }

@@ -249,7 +249,7 @@ impl Namespace {
 
     fn add(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
         let writes = std::mem::take(&mut record.writes);
-        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", record.id));
+        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
         let base = match record.base {
             Some(base) => Some(self.get_mut(base).ok_or_else(missing)?),
             None => None,
@@ -267,7 +267,7 @@ impl Namespace {
     }
 
     fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
-        let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
+        let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
         self.get_mut(checkpoint).ok_or_else(missing)?.written.add(task);
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Checkpointer for MemorySaver {
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
-        let missing = || CheckpointError::backend(format!("there is no thread `{from}` to copy"));
+        let missing = || CheckpointError::refused(format!("there is no thread `{from}` to copy"));
         let root_and_inner = |known: &Thread| (known.root.clone(), known.inner.clone(), known.spaces().count());
         let (root, inner, spaces) = self.read(from, root_and_inner).ok_or_else(missing)?;
         if spaces == 0 {
@@ -367,7 +367,7 @@ impl Checkpointer for MemorySaver {
         }
         self.with(to, |shard| {
             if shard.threads.get(to).is_some_and(|known| !self.is_expired(known) && known.spaces().next().is_some()) {
-                return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
+                return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
             }
             shard.epoch += 1;
             let used_at = self.ttl.map(|_| Instant::now());

@@ -141,7 +141,7 @@ fn check(what: &str, name: &str) -> Result<(), CheckpointError> {
         return Ok(());
     }
     let shown = name.escape_debug();
-    Err(CheckpointError::backend(format!("{what} `{shown}` holds a NUL character; remove it")))
+    Err(CheckpointError::refused(format!("{what} `{shown}` holds a NUL character; remove it")))
 }
 
 /// A thread whose name cannot be kept was never claimed.

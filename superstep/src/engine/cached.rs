@@ -125,12 +125,12 @@ pub(crate) struct Known<S: State> {
 }
 
 impl<S: State> Known<S> {
-    /// The result, if it is in the cache.
+    /// The result, if it is in the cache. One that does not decode is from another state: it is computed again.
     async fn writes(&self) -> Result<Option<TaskWrites<S>>, Error> {
         let found = self.cache.get(std::slice::from_ref(&self.key)).await.map_err(failed)?;
         let Some(bytes) = found.into_iter().next().flatten() else { return Ok(None) };
         let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r));
-        writes.map(Some).map_err(|why| Error::new(ErrorKind::Store, format!("a cached result does not decode: {why}")))
+        Ok(writes.inspect_err(|why| tracing::warn!(why, "a cached result does not decode")).ok())
     }
 }
 

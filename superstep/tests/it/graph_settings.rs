@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use superstep::{
-    CachePolicy, Command, CompiledStateGraph, Context, JsonInput, JsonState, MemoryCache, MemorySaver, MemoryStore,
-    Mode, NodeDefaults, NodeError, NodeOptions, START, Send, Sent, StateGraph, Store, StoreHandle,
+    Cache, CacheError, CacheKey, CachePolicy, Command, CompiledStateGraph, Context, JsonInput, JsonState, MemoryCache,
+    MemorySaver, MemoryStore, Mode, NodeDefaults, NodeError, NodeOptions, START, Send, Sent, StateGraph, Store,
+    StoreHandle,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, a_b_c, events, saved, says};
@@ -91,6 +93,45 @@ async fn a_cached_node_runs_once_for_each_input() {
         assert_eq!(out.state.log, [format!("Some({topic:?})")]);
     }
     assert_eq!(runs.get(), 2);
+}
+
+/// Keeps only the first byte of what it is given first.
+struct Spoiling(MemoryCache, Count);
+
+#[async_trait::async_trait]
+impl Cache for Spoiling {
+    async fn get(&self, keys: &[CacheKey]) -> Result<Vec<Option<Bytes>>, CacheError> {
+        self.0.get(keys).await
+    }
+
+    async fn set(&self, mut entries: Vec<(CacheKey, Bytes, Option<Duration>)>) -> Result<(), CacheError> {
+        if self.1.up() == 0 {
+            entries.iter_mut().for_each(|(_, value, _)| value.truncate(1));
+        }
+        self.0.set(entries).await
+    }
+
+    async fn clear(&self, namespaces: Option<&[Vec<String>]>) -> Result<(), CacheError> {
+        self.0.clear(namespaces).await
+    }
+}
+
+/// A cache outlives the program that filled it: a result of an earlier release may not fit the state of now.
+#[tokio::test]
+async fn a_cached_result_that_does_not_decode_is_computed_again() {
+    let runs = Count::default();
+    let counter = runs.clone();
+    let node = move |_: Notes| {
+        counter.up();
+        async { Notes::update().log(["computed"]) }
+    };
+    let graph = StateGraph::new().add_node_with("n", node, NodeOptions::new().cache(CachePolicy::new()));
+    let cache = Spoiling(MemoryCache::new(), Count::default());
+    let app = graph.add_edge(START, "n").cache(cache).compile().unwrap();
+    for run in [1, 2, 2] {
+        assert_eq!(app.invoke(input()).await.unwrap().state.log.last().unwrap(), "computed");
+        assert_eq!(runs.get(), run);
+    }
 }
 
 #[tokio::test]

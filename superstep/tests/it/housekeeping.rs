@@ -144,7 +144,11 @@ async fn a_copy_that_cannot_be_made_says_why() {
     for name in ["t", "u"] {
         app.invoke(input()).thread(name).await.unwrap();
     }
-    let words = async |from: &str, to: &str| app.copy_thread(from, to).await.err().unwrap().to_string();
+    let words = async |from: &str, to: &str| {
+        let error = app.copy_thread(from, to).await.err().unwrap();
+        assert!(!error.is_retryable(), "{error}");
+        error.to_string()
+    };
     assert!(words("t", "u").await.contains("there is a thread `u` already; delete it first"));
     assert!(words("nobody", "v").await.contains("there is no thread `nobody` to copy"));
     assert!(words("t", "").await.contains("needs a name"));

@@ -52,7 +52,7 @@ impl PostgresSaver {
         let transaction = self.begin(client).await?;
         let work = self.work(transaction.client());
         let leased = work.leased(lease).await?;
-        let missing = || CheckpointError::backend(format!("there is no checkpoint {} to write to", row.checkpoint));
+        let missing = || CheckpointError::refused(format!("there is no checkpoint {} to write to", row.checkpoint));
         let space = leased.space.ok_or_else(missing)?;
         work.depth(space, row.checkpoint).await?.ok_or_else(missing)?;
         work.add_pending(self.desk(lease.thread, lease.namespace), space, row, Some(task)).await?;
@@ -110,7 +110,7 @@ impl Work<'_> {
 
     async fn depth_on(&self, space: Option<i64>, row: &NewRow) -> Result<i64, CheckpointError> {
         let Some(base) = row.base else { return Ok(1) };
-        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", row.id));
+        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", row.id));
         let depth = self.depth(space.ok_or_else(missing)?, base).await?;
         depth.map(|depth| depth + 1).ok_or_else(missing)
     }

@@ -52,7 +52,7 @@ impl PostgresSaver {
         let by_name: &[Param<'_>] = params![to => TEXT];
         work.rows(sql::CLAIM, by_name).await?;
         if work.is_alive(to).await? {
-            return Err(CheckpointError::backend(format!("there is a thread `{to}` already; delete it first")));
+            return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
         }
         let expired: Vec<i64> = self.columns(&work.rows(sql::FORGET, by_name).await?, 0)?;
         let claimed = work.rows(sql::CLAIM, by_name).await?;
@@ -64,7 +64,7 @@ impl PostgresSaver {
 }
 
 fn nothing(from: &str) -> CheckpointError {
-    CheckpointError::backend(format!("there is no thread `{from}` to copy"))
+    CheckpointError::refused(format!("there is no thread `{from}` to copy"))
 }
 
 impl Work<'_> {

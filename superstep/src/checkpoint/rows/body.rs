@@ -157,7 +157,7 @@ impl<'a> Desk<'a> {
         let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut pending = Vec::with_capacity(record.writes.len());
         for task in &record.writes {
-            let base = base.ok_or_else(|| CheckpointError::backend("writes came with a checkpoint without a base"))?;
+            let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
             pending.push(self.consumed_row(base, task, id, &record.fields)?);
         }
         let body = CheckpointBody {

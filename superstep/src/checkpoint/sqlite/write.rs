@@ -119,7 +119,7 @@ impl Work<'_> {
         if leased.head != row.head || leased.head > Some(row.id) {
             return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
         }
-        let missing = || CheckpointError::backend(format!("checkpoint {} builds on one that is not there", row.id));
+        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", row.id));
         let depth = 1 + if row.base.is_some() { leased.depth.ok_or_else(missing)? } else { 0 };
         let space = self.move_head(&leased, lease.namespace, row.id)?;
         Ok(Some(Moved { space, removals: leased.removals, depth, has_pending: leased.has_pending }))
@@ -278,7 +278,7 @@ impl Work<'_> {
         task: TaskRecord,
     ) -> Result<(), CheckpointError> {
         let leased = self.leased(lease, Some(checkpoint), None)?;
-        let missing = || CheckpointError::backend(format!("there is no checkpoint {checkpoint} to write to"));
+        let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
         let space = leased.space.filter(|_| leased.depth.is_some()).ok_or_else(missing)?;
         let desk = self.desk(lease.thread, lease.namespace);
         self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
