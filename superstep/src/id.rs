@@ -241,10 +241,6 @@ impl<T: OfTask> ByTask<T> {
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<T> {
-        self.list
-    }
-
     pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
         self.place(task).map(|place| &self.list[place])
     }

@@ -258,7 +258,9 @@ impl Checkpointer for SqliteSaver {
         let (epoch, expired) = self.database.write_awaited(Synced::No, job).await?;
         // Whoever writes after the claim has fenced it: what is read here is what it may go on from, or it never will.
         let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        let (head, found) = self.read(move |work| work.get(&thread, &namespace, checkpoint)).await?;
+        let with = self.settings();
+        let get = move |connection: &Connection| with.on(connection).get(&thread, &namespace, checkpoint);
+        let (head, found) = self.database.read_awaited(get).await?;
         self.clear(expired).await?;
         Ok(Claim::new(epoch, head, found))
     }
@@ -266,7 +268,7 @@ impl Checkpointer for SqliteSaver {
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
-        let known = Row::known(&checkpoint);
+        let known = Row::bare(&checkpoint);
         let row = match desk.row(checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),

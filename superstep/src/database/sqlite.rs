@@ -172,6 +172,21 @@ impl SqliteDatabase {
         answer
     }
 
+    /// Runs a `job` of one statement that reads little, for whoever waits for the answer before anything else: if nobody
+    /// writes, it is done here and now.
+    pub(crate) fn read_awaited<T, E, F>(&self, job: F) -> Answer<T, E>
+    where
+        T: Send + 'static,
+        E: From<DatabaseError> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    {
+        let (work, answer) = job::new(&self.0.name, job);
+        if let Err(work) = here::block(work, |work| self.0.writer.read_here(work)) {
+            self.queue_read(work);
+        }
+        answer
+    }
+
     /// Runs `job` on a snapshot that has all writes that were answered before this call. It must not write.
     pub(crate) fn read<T, E, F>(&self, job: F) -> Answer<T, E>
     where
@@ -180,11 +195,15 @@ impl SqliteDatabase {
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
         let (work, answer) = job::new(&self.0.name, job);
+        self.queue_read(work);
+        answer
+    }
+
+    fn queue_read(&self, work: Box<dyn job::Job>) {
         match &self.0.readers {
             Some(readers) => readers.read(work),
             None => self.0.writer.read(work),
         }
-        answer
     }
 }
 

@@ -295,7 +295,7 @@ impl<S: State> Run<S> {
         self.live.updated = updated;
     }
 
-    /// Gives tasks back what they wrote before a pause, a failure or a restart.
+    /// Gives tasks back what they wrote before a pause, a failure or a restart; error handlers run again.
     fn reapply_writes(&mut self) {
         for ix in 0..self.tasks.len() {
             let id = self.task_id(ix);

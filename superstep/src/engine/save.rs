@@ -110,11 +110,14 @@ pub(crate) struct Pending<S: State> {
     pub(crate) null_log: Few<WriteRecord, 2>,
     pub(crate) null_resume: Option<Value>,
     pub(crate) tasks: ByTask<(TaskId, TaskWrites<S>)>,
+    /// Those of which something is to be saved at the end of the run.
+    pub(crate) unsaved: Vec<TaskId>,
 }
 
 impl<S: State> Default for Pending<S> {
     fn default() -> Self {
-        Self { null: TaskWrites::default(), null_log: Few::new(), null_resume: None, tasks: ByTask::default() }
+        let (null, tasks) = (TaskWrites::default(), ByTask::default());
+        Self { null, null_log: Few::new(), null_resume: None, tasks, unsaved: Vec::new() }
     }
 }
 

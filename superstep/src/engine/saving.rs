@@ -154,7 +154,8 @@ impl<S: State> Run<S> {
         self.save_null_record().await?;
         let places: HashMap<TaskId, usize> =
             (0..self.tasks.len()).filter_map(|ix| Some((self.tasks[ix].id?, ix))).collect();
-        for (id, mut writes) in std::mem::take(&mut self.pending.tasks).into_list() {
+        for id in std::mem::take(&mut self.pending.unsaved) {
+            let Some(mut writes) = self.pending.of(id).cloned() else { continue };
             let path = places.get(&id).map_or_else(|| "".into(), |ix| self.path_name(*ix));
             self.save_record(id, &mut writes, path).await?;
         }
@@ -213,6 +214,7 @@ impl<S: State> Run<S> {
         let exit = self.saves_at_exit();
         // The checkpoint of a step with one task follows at once: both are saved together.
         let alone = self.tasks.len() == 1 && ended && !exit;
+        let mut again = self.handles_again(ix, id).then(|| writes.how_it_went());
         let result = match &self.saver {
             Some(saver) if alone && self.saved.is_some() => {
                 let record = writes.record(&self.plan, &saver.scribe, id, path)?;
@@ -220,12 +222,21 @@ impl<S: State> Run<S> {
                 Ok(())
             }
             _ if exit || self.saved.is_none() => Ok(()),
-            _ => self.save_record(id, &mut writes, path).await,
+            _ => self.save_record(id, again.as_mut().unwrap_or(&mut writes), path).await,
         };
         if !alone {
-            self.pending.set(id, writes.clone());
+            self.pending.set(id, again.unwrap_or_else(|| writes.clone()));
+            if exit {
+                self.pending.unsaved.push(id);
+            }
         }
         self.tasks[ix].writes = writes;
         result
+    }
+
+    /// Whether it is an error handler that finished in an earlier run. What it wrote then stays saved, though nobody reads
+    /// it: a record of both runs would be of neither.
+    fn handles_again(&self, ix: usize, id: TaskId) -> bool {
+        self.tasks[ix].failure.is_some() && self.pending.of(id).is_some_and(TaskWrites::is_finished)
     }
 }

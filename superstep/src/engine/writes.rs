@@ -190,6 +190,18 @@ impl<S: State> TaskWrites<S> {
         output
     }
 
+    /// Only the record of how it went, without what the task gave out.
+    pub(crate) fn how_it_went(&self) -> Self {
+        let rest = self.rest().map(|rest| Rest {
+            error: rest.error.clone(),
+            handled: rest.handled,
+            interrupts: rest.interrupts.clone(),
+            resume: rest.resume.clone(),
+            ..Rest::default()
+        });
+        rest.map(Self::only).unwrap_or_default()
+    }
+
     /// Encodes each put once; the checkpoint takes over the same bytes.
     pub(crate) fn encode_puts(
         &mut self,

@@ -263,7 +263,7 @@ impl NodeError {
         self.failure.kind
     }
 
-    /// The error itself; after a restart only kind and message are left.
+    /// The error itself; when the step is gone on with later, only kind and message are left.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_deref()
     }

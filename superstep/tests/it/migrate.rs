@@ -4,8 +4,8 @@ mod nodes;
 
 use serde_json::{Value, json};
 use superstep::{
-    Checkpointer, Command, CompiledStateGraph, Context, Error, GoOn, Interrupted, JsonInput, JsonState, ListQuery,
-    MemorySaver, Persist, Resume, START, SavedFields, State, StateGraph,
+    BoxError, Checkpointer, Command, CompiledStateGraph, Context, Durability, Error, GoOn, Interrupted, JsonInput,
+    JsonState, ListQuery, MemorySaver, NodeError, NodeOptions, Persist, Resume, START, SavedFields, State, StateGraph,
 };
 
 mod v1 {
@@ -188,6 +188,46 @@ async fn what_the_new_program_wrote_after_an_old_checkpoint_stays_as_it_is() {
     let tasks = tasks.iter().flat_map(|tasks| tasks.as_array().unwrap());
     let paid = tasks.into_iter().find(|task| task["name"] == "pay").unwrap();
     assert_eq!(paid["result"]["cents"], 7, "{paid}");
+}
+
+/// Asks two questions; beside it, something breaks and is handled.
+macro_rules! asks_twice {
+    ($state:ty, $line:expr) => {{
+        let ask = async |_: $state, cx: Context| {
+            let one: String = cx.interrupt("one?")?;
+            let two: String = cx.interrupt("two?")?;
+            Ok::<_, Interrupted>(<$state>::update().log([$line(&one), $line(&two)]))
+        };
+        let handle = async |_: $state, error: NodeError| <$state>::update().log([$line(error.message())]);
+        StateGraph::<$state>::new()
+            .add_node("ask", ask)
+            .add_node("beside", async |_: $state| <$state>::update().log([$line("beside")]))
+            .add_node_with(
+                "breaks",
+                async |_: $state| Err::<(), _>(BoxError::from("broken")),
+                NodeOptions::new().error_handler(handle),
+            )
+            .add_edge(START, "ask")
+            .add_edge(START, "beside")
+            .add_edge(START, "breaks")
+    }};
+}
+
+/// An error handler runs again when its step is gone on with: of what it wrote first and then, under two versions of the
+/// state, a record was saved that nobody could read. With durability `exit` it was so with any task that had finished.
+#[tokio::test]
+async fn a_step_that_two_versions_of_the_program_worked_on_can_be_read() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let saver = MemorySaver::new();
+        let old = asks_twice!(v1::Order, str::to_owned).checkpointer(saver.clone()).compile().unwrap();
+        old.invoke(input()).thread("t").await.unwrap();
+        let new = asks_twice!(v2::Order, v2::line).migrate(1, to_cents).checkpointer(saver).compile().unwrap();
+        new.invoke(Resume::value("a")).thread("t").durability(durability).await.unwrap();
+        let paused = new.thread("t").state().await.unwrap();
+        assert_eq!((lines(&paused.state), paused.interrupts.len()), (vec!["ordered", "beside"], 1));
+        let out = new.invoke(Resume::value("b")).thread("t").durability(durability).await.unwrap();
+        assert_eq!(lines(&out.state), ["ordered", "a", "b", "beside", "broken"]);
+    }
 }
 
 #[tokio::test]

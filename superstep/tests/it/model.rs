@@ -3,6 +3,9 @@
 //! A backend plays as many sequences as `SUPERSTEP_MODEL_SEQUENCES` says, on as many databases at once as there are
 //! processors; `CONTRIBUTING.md` has the command for a long run.
 
+#[cfg(feature = "sqlite")]
+mod in_turns;
+
 use std::thread::available_parallelism;
 
 use superstep::conformance::checkpointer;
@@ -56,6 +59,18 @@ async fn sqlite_saver_answers_as_the_model_does() {
         };
         play(make, sequences() / 4, seed * 1_000_000_000).await;
     }
+}
+
+/// What a saver remembers of the rows that it wrote must not be believed when others have written or removed some.
+#[cfg(feature = "sqlite")]
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_savers_that_share_a_database_answer_as_the_model_does() {
+    let make = || async {
+        let database = superstep::SqliteDatabase::memory().unwrap();
+        let saver = |every| superstep::SqliteSaver::new(&database).outlines(every, 2);
+        in_turns::InTurns::new([3, 4, 2].map(saver).into())
+    };
+    play(make, sequences() / 4, 11_000_000_000).await;
 }
 
 /// A thread was deleted after its input had been saved, and then made again as a copy, with another row of the same id: a

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
+#[cfg(feature = "sqlite")]
+use crate::checkpoint::SharedMap;
 use crate::checkpoint::{
     Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
 };
@@ -23,26 +25,27 @@ pub(crate) struct Row {
 
 #[cfg(feature = "sqlite")]
 impl Row {
-    /// A row as whoever writes it knows it: what an outline is made of.
-    pub(crate) fn known(record: &CheckpointRecord) -> Self {
+    /// As much of a row as an outline is made of.
+    pub(crate) fn bare(record: &CheckpointRecord) -> Self {
+        let CheckpointRecord { format, id, parent, base, head, source, step, created_at, .. } = *record;
         let record = CheckpointRecord {
-            format: record.format,
-            id: record.id,
-            parent: record.parent,
-            base: record.base,
-            head: record.head,
-            run: record.run.clone(),
-            source: record.source,
-            step: record.step,
-            created_at: record.created_at,
-            metadata: record.metadata.clone(),
-            parents: record.parents.clone(),
-            shape: record.shape.clone(),
+            format,
+            id,
+            parent,
+            base,
+            head,
+            run: None,
+            source,
+            step,
+            created_at,
+            metadata: SharedMap::default(),
+            parents: SharedMap::default(),
+            shape: Blob::default().into(),
             control: Blob::default(),
             fields: record.fields.clone(),
             writes: Vec::new(),
         };
-        Self { record, has_shape: true, cuts: Vec::new(), needs_base: false, outline: None }
+        Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None }
     }
 }
 

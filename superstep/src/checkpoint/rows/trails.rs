@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::outline::{Inline, Outline, Piece};
+use super::outline::{Inline, Outline, OutlineField, Piece};
 use super::shelf::{Row, Shelf};
 use crate::checkpoint::{Blob, FieldRecord, FieldValue, Lease};
 use crate::id::CheckpointId;
@@ -116,8 +116,8 @@ impl Trail {
         }
         // A row that stays without its outline would pass for one that has none.
         outlines.remove(&self.head);
-        shelf.rows.retain(|id, _| bodies.contains(id) && !outlines.contains(id));
-        shelf.rows.values_mut().for_each(|row| row.outline = None);
+        shelf.rows.retain(|id, row| bodies.contains(id) && !outlines.contains(id) && row.cuts.is_empty());
+        shelf.rows.values_mut().for_each(|row| *row = Row::bare(&row.record));
         if let Some(head) = shelf.rows.get_mut(&self.head) {
             head.outline = Some(outline);
         }
@@ -135,7 +135,7 @@ impl Trail {
     }
 }
 
-/// About how much memory a row takes.
+/// About how much memory a bare row takes.
 fn bytes(row: &Row) -> usize {
     let blobs = |blobs: &[Blob]| blobs.iter().map(|blob| size_of::<Blob>() + blob.len()).sum::<usize>();
     let field = |field: &FieldRecord| {
@@ -148,14 +148,16 @@ fn bytes(row: &Row) -> usize {
     };
     let held = |held: &Inline| held.whole.as_ref().map_or(0, |whole| whole.len()) + blobs(&held.tail);
     let outlined = row.outline.iter().flat_map(|outline| &outline.fields).map(|field| {
-        field.name.len() + size_of::<Piece>() * field.pieces.len() + field.held.iter().map(held).sum::<usize>()
+        let pieces = size_of::<Piece>() * field.pieces.len();
+        size_of::<OutlineField>() + field.name.len() + pieces + field.held.iter().map(held).sum::<usize>()
     });
     let fields = row.record.fields.iter().map(field);
-    size_of::<Row>() + row.record.control.len() + fields.sum::<usize>() + outlined.sum::<usize>()
+    size_of::<(CheckpointId, Row)>() + fields.sum::<usize>() + outlined.sum::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::SystemTime;
 
     use super::*;
@@ -166,23 +168,29 @@ mod tests {
         let base = (number > 1).then(|| CheckpointId::from_u128(number - 1));
         let mut fields = Few::new();
         fields.push(FieldRecord { name: "log".into(), value: FieldValue::Tail(vec![Blob::from(&vec![0; len][..])]) });
-        Row::known(&CheckpointRecord {
+        Row::bare(&CheckpointRecord {
             format: 1,
             id,
             parent: base,
             base,
             head: base,
-            run: None,
+            run: Some("run".into()),
             source: Source::Loop,
             step: 0,
             created_at: SystemTime::UNIX_EPOCH,
-            metadata: SharedMap::default(),
+            metadata: BTreeMap::from([("long".to_owned(), vec![0; 1000].into())]).into(),
             parents: SharedMap::default(),
             shape: Blob::default().into(),
-            control: Blob::default(),
+            control: Blob::from(&[0; 1000][..]),
             fields,
             writes: Vec::new(),
         })
+    }
+
+    #[test]
+    fn a_bare_row_holds_its_fields_and_no_more() {
+        let Row { record, .. } = row(1, 9);
+        assert_eq!((record.metadata.len(), record.control.len(), record.run, record.fields.len()), (0, 0, None, 1));
     }
 
     fn place(number: usize) -> Place {

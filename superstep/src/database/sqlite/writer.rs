@@ -72,6 +72,22 @@ impl Writer {
 
     /// Does it on this thread, if nobody else writes or waits; or gives it back.
     pub(super) fn write_here(&self, synced: Synced, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+        let mut answers = Answers::default();
+        self.on_lane(job, |lane, job| {
+            let mut group = Group::default();
+            group.add(synced, job);
+            lane.commit(&mut group, &mut answers);
+        })?;
+        answers.send();
+        Ok(())
+    }
+
+    /// The same for a read.
+    pub(super) fn read_here(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
+        self.on_lane(job, |lane, job| lane.read(job))
+    }
+
+    fn on_lane(&self, job: Box<dyn Job>, work: impl FnOnce(&mut Lane, Box<dyn Job>)) -> Result<(), Box<dyn Job>> {
         if self.desk.waiting.load(Ordering::Acquire) > 0 || !self.desk.is_quiet.load(Ordering::Acquire) {
             return Err(job);
         }
@@ -80,12 +96,10 @@ impl Writer {
             Err(TryLockError::Poisoned(lane)) => lane.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(job),
         };
-        let Some(open) = &mut *lane else { return Err(job) };
-        let (mut group, mut answers) = (Group::default(), Answers::default());
-        group.add(synced, job);
-        open.commit(&mut group, &mut answers);
-        drop(lane);
-        answers.send();
+        match &mut *lane {
+            Some(lane) => work(lane, job),
+            None => return Err(job),
+        }
         Ok(())
     }
 
