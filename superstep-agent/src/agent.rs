@@ -154,7 +154,8 @@ impl<S: Conversation> ReactAgent<S> {
         self
     }
 
-    /// With instructions for the model: a text, or a system message.
+    /// With instructions for the model: a text, or a system message. For a function of the state, see
+    /// [`prompt_with`](Self::prompt_with).
     pub fn prompt(mut self, prompt: impl Into<Prompt<S>>) -> Self {
         self.prompt = prompt.into();
         self
@@ -165,7 +166,8 @@ impl<S: Conversation> ReactAgent<S> {
         self.prompt(Prompt::from_state(prompt))
     }
 
-    /// With a function that makes everything that the model reads out of the state.
+    /// With a function that makes everything that the model reads out of the state; the call for a structured response
+    /// reads the whole conversation.
     pub fn messages_with(self, messages: impl Fn(&S) -> Vec<superstep::Message> + Send + Sync + 'static) -> Self {
         self.prompt(Prompt::whole(messages))
     }

@@ -25,7 +25,7 @@ pub use approval::{
 };
 pub use fallback::Fallback;
 pub use limits::{LimitReached, Limits, OnLimit, Per};
-pub(crate) use origin::{answer_instead, written_by};
+pub(crate) use origin::{answer_instead, refuses, written_by};
 pub use redact::{Blocked, Place, Redact, Redaction, Sensitive};
 pub use retry_model::RetryModel;
 use speaker::Speaker;

@@ -44,6 +44,10 @@ pub use policy::{ErrorHandler, OnToolError};
 /// }
 /// assert_eq!(Dice { sides: 6 }.spec().name, "dice");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tool",
+    note = "put `#[tool]` on the function, or implement `Tool` for a type of your own"
+)]
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     /// What the model is told about it.
@@ -161,7 +165,7 @@ impl ToolSpec {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no list of tools",
-    note = "give a tuple of tools `(add, search)`, an array of one kind, or a `Vec<Arc<dyn Tool>>`; functions become tools with `#[tool]`"
+    note = "give a tuple of up to ten tools `(add, search)`, an array of one kind, or a `Vec<Arc<dyn Tool>>`; add more with `.tool(..)`; functions become tools with `#[tool]`"
 )]
 pub trait IntoTools {
     /// The tools as a list.

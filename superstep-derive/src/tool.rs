@@ -119,9 +119,10 @@ fn arguments(function: &mut ItemFn, errors: &mut Errors) -> Vec<Argument> {
         typed.pat = parse_quote!(#outside);
         arguments.push(Argument { pattern, outside, ty: (*typed.ty).clone(), injected, attrs });
     }
-    let body = &function.block;
+    // Statement by statement: a block inside would be called unnecessary.
+    let body = &function.block.stmts;
     let bound = arguments.iter().map(Argument::bind);
-    *function.block = parse_quote!({ #(#bound)* #body });
+    *function.block = parse_quote!({ #(#bound)* #(#body)* });
     arguments
 }
 

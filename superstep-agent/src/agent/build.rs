@@ -29,20 +29,17 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
         tools: tools.all_tools().specs(),
         own_tools: tools.all_tools().own_names().into(),
         around: layers.clone(),
-        next: way.after_model.first().map(|(name, _)| name.clone()),
-        routes: way.routes.clone(),
         round: way.round(agent.structured.is_some()),
     };
-    let after_agent = model.next.clone().map_or_else(|| way.routes.destinations(), |hook| vec![hook]);
-    let mut graph = StateGraph::new()
-        .add_node_with(AGENT, model, NodeOptions::new().destinations(after_agent))
-        .add_edge(START, way.entry());
+    let mut graph = StateGraph::new().add_node(AGENT, model).add_edge(START, way.entry());
+    graph = match first_of(&way.after_model) {
+        Some(hook) => graph.add_edge(AGENT, hook),
+        None => part_after_model(graph, AGENT, &way.routes),
+    };
     if let Some(structured) = agent.structured {
-        let next = way.routes.exit.clone();
-        let options = NodeOptions::new().destinations([next.clone()]);
         let (name, around) = (agent.name.clone(), layers.clone());
-        let node = StructuredNode { name, model: agent.model, structured, around, next };
-        graph = graph.add_node_with(STRUCTURED, node, options);
+        let node = StructuredNode { name, model: agent.model, structured, around };
+        graph = graph.add_node(STRUCTURED, node).add_edge(STRUCTURED, way.routes.exit.clone());
     }
     if way.routes.has_tools {
         let routes = way.routes.clone();
@@ -143,15 +140,36 @@ fn add_chain<S: Conversation>(
     let names: Vec<String> = hooks.iter().map(|(name, _)| name.clone()).collect();
     for (place, (name, middleware)) in hooks.into_iter().enumerate() {
         let next = names.get(place + 1).cloned().or_else(|| then.cloned());
-        let mut destinations = routes.destinations();
-        destinations.extend([routes.round.clone(), routes.exit.clone()]);
-        destinations.extend(next.clone());
-        destinations.sort();
-        destinations.dedup();
-        let node = HookNode { when, middleware, next, routes: routes.clone() };
-        graph = graph.add_node_with(name, node, NodeOptions::new().destinations(destinations));
+        let mut jumps = routes.destinations();
+        jumps.extend([routes.round.clone(), routes.exit.clone()]);
+        jumps.sort();
+        jumps.dedup();
+        let node = HookNode { when, middleware, routes: routes.clone() };
+        graph = graph.add_node_with(name.clone(), node, NodeOptions::new().destinations(jumps));
+        graph = match next {
+            // Not a plain edge: beside destinations that would look as if both were gone to.
+            Some(next) => graph.add_conditional_edges_with_map(
+                name,
+                {
+                    let next = next.clone();
+                    move |_: &S| next.clone()
+                },
+                [(next.clone(), next)],
+            ),
+            None => part_after_model(graph, &name, routes),
+        };
     }
     graph
+}
+
+/// Where the way after the model parts: to the tools, back to the model, or to the answer. An update by hand as this node
+/// leads there too.
+fn part_after_model<S: Conversation>(graph: StateGraph<S>, node: &str, routes: &Arc<Routes>) -> StateGraph<S> {
+    let mut places = routes.destinations();
+    places.push(routes.round.clone());
+    let routes = routes.clone();
+    let path = move |state: &S| routes.after_model(state.conversation());
+    graph.add_conditional_edges_with_map(node, path, places.into_iter().map(|to| (to.clone(), to)))
 }
 
 fn first_of<S: Conversation>(hooks: &Hooks<S>) -> Option<String> {

@@ -46,6 +46,6 @@ fn result_of(call: &ToolCall, place: usize, messages: &[Message], taken: &[bool]
 }
 
 fn without_result(message: &Message, call: &ToolCall) -> Message {
-    let unknown = "There is no result: the call failed or was cancelled. It may have taken effect all the same.";
+    let unknown = "There is no result: this call or one beside it failed or was cancelled. It may have taken effect all the same.";
     answer_instead(call, why_not_called(message, call).unwrap_or(unknown), true, "agent")
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use superstep::{BoxError, Command, Context, Conversation, Goto, Message, Role, StateNode, add_messages};
+use superstep::{BoxError, Command, Context, Conversation, Goto, Message, Next, Role, StateNode, add_messages};
 
 use super::route::Routes;
 use crate::middleware::{Jump, Middleware, Turn, settled_last};
@@ -46,17 +46,15 @@ impl When {
 pub(super) struct HookNode<S: Conversation> {
     pub(super) when: When,
     pub(super) middleware: Arc<dyn Middleware<S>>,
-    /// The node after it; nothing if the way after the model parts here.
-    pub(super) next: Option<String>,
     pub(super) routes: Arc<Routes>,
 }
 
 #[async_trait]
 impl<S: Conversation> StateNode<S> for HookNode<S> {
     type Input = Arc<S>;
-    type Output = Command<S>;
+    type Output = (Command<S>, Next);
 
-    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
+    async fn run(&self, state: Arc<S>, cx: Context) -> Result<(Command<S>, Next), BoxError> {
         let (hook, given) = (&self.middleware, state.clone());
         let mut turn = match self.when {
             When::BeforeAgent => hook.before_agent(given, cx).await?,
@@ -68,9 +66,10 @@ impl<S: Conversation> StateNode<S> for HookNode<S> {
         if turn.jump == Some(Jump::Tools) {
             turn.messages.extend(settled_last(&merged(&*state, &turn)?));
         }
-        let goto = self.goto(&state, &turn)?;
+        let (goto, next) = self.way(&state, &turn)?;
         let command = Command::new().update(turn.update).goto_all(goto);
-        Ok(if turn.messages.is_empty() { command } else { command.update(S::say(turn.messages)) })
+        let command = if turn.messages.is_empty() { command } else { command.update(S::say(turn.messages)) };
+        Ok((command, next))
     }
 }
 
@@ -86,13 +85,13 @@ impl<S: Conversation> HookNode<S> {
         messages.into_iter().map(sign).collect()
     }
 
-    fn goto(&self, state: &S, turn: &Turn<S>) -> Result<Vec<Goto>, BoxError> {
-        Ok(match (turn.jump, &self.next) {
+    /// Where it jumps, instead of going along its edge; or along the edge.
+    fn way(&self, state: &S, turn: &Turn<S>) -> Result<(Vec<Goto>, Next), BoxError> {
+        Ok(match turn.jump {
             // The way to the end leads through the hooks after the agent, and goes on there.
-            (Some(Jump::End), Some(next)) if self.when == When::AfterAgent => vec![Goto::from(next.clone())],
-            (Some(to), _) => self.routes.jump(to, &merged(state, turn)?),
-            (None, Some(next)) => vec![Goto::from(next.clone())],
-            (None, None) => self.routes.after_model(&merged(state, turn)?),
+            Some(Jump::End) if self.when == When::AfterAgent => (Vec::new(), Next::Continue),
+            Some(to) => (self.routes.jump(to, &merged(state, turn)?), Next::End),
+            None => (Vec::new(), Next::Continue),
         })
     }
 }

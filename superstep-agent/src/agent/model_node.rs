@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use superstep::{BoxError, Command, Context, Conversation, Goto, Message, StateNode};
+use superstep::{BoxError, Context, Conversation, Message, StateNode, Update};
 
 use super::history::repaired;
-use super::route::Routes;
 use super::{ModelSource, Prompt};
 use crate::middleware::{AskModel, Middleware, ModelAsk};
 use crate::model::{ChatRequest, Settings};
@@ -20,9 +19,6 @@ pub(super) struct ModelNode<S: Conversation> {
     pub(super) tools: Vec<ToolSpec>,
     pub(super) own_tools: Arc<[String]>,
     pub(super) around: Arc<[Arc<dyn Middleware<S>>]>,
-    /// The first hook after the model, if there is one.
-    pub(super) next: Option<String>,
-    pub(super) routes: Arc<Routes>,
     /// How many steps, from the model's on, it takes to carry out calls and to answer.
     pub(super) round: usize,
 }
@@ -51,9 +47,9 @@ fn said(conversation: &[Message], answer: Message) -> Vec<Message> {
 #[async_trait]
 impl<S: Conversation> StateNode<S> for ModelNode<S> {
     type Input = Arc<S>;
-    type Output = Command<S>;
+    type Output = Update<S>;
 
-    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
+    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Update<S>, BoxError> {
         let model = (self.model)(&state, &cx);
         let ask = ModelAsk::new(model, self.request(&state), state.clone(), cx.clone());
         let ask = ask.own_tools(self.own_tools.clone());
@@ -65,10 +61,6 @@ impl<S: Conversation> StateNode<S> for ModelNode<S> {
         if let Some(name) = &self.name {
             answer = answer.with_name(name);
         }
-        let goto = match &self.next {
-            Some(hook) => vec![Goto::from(hook.clone())],
-            None => self.routes.after_model(std::slice::from_ref(&answer)),
-        };
-        Ok(Command::new().update(S::say(said(state.conversation(), answer))).goto_all(goto))
+        Ok(S::say(said(state.conversation(), answer)))
     }
 }

@@ -1,8 +1,8 @@
 //! Where an agent goes on.
 
-use superstep::{END, Goto, Message, Role, Send};
+use superstep::{END, Goto, Message, Role, Send, ToolCall};
 
-use crate::middleware::Jump;
+use crate::middleware::{Jump, refuses};
 use crate::model::is_paused;
 use crate::tool::{open_calls, or_only_leaving};
 
@@ -40,12 +40,15 @@ impl Routes {
         vec![Goto::from(if goes_on { self.round.clone() } else { self.answer.clone() })]
     }
 
-    /// After the tools: a result that is the answer ends the rounds, also if another task has it.
+    /// After the tools: a result that is the answer ends the rounds, also if another task has it. Of a call that was
+    /// refused there is none.
     pub(super) fn after_tools(&self, messages: &[Message]) -> String {
-        let is_direct = |name: &str| self.direct.iter().any(|direct| direct == name);
-        let model = messages.iter().rev().find(|message| message.role() != Some(Role::Tool));
-        let called = model.is_some_and(|message| message.tool_calls().any(|call| is_direct(&call.name)));
-        if called { self.answer.clone() } else { self.round.clone() }
+        let model = messages.iter().rposition(|message| message.role() != Some(Role::Tool));
+        let (model, answers) = model.map_or((None, messages), |at| (Some(&messages[at]), &messages[at + 1..]));
+        let is_direct = |call: &&ToolCall| self.direct.contains(&call.name);
+        let mut direct = model.into_iter().flat_map(Message::tool_calls).filter(is_direct);
+        let gives_answer = direct.any(|call| !answers.iter().any(|answer| refuses(answer, call)));
+        if gives_answer { self.answer.clone() } else { self.round.clone() }
     }
 
     /// Where a hook jumps.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use superstep::{BoxError, Command, Context, Conversation, Field, Goto, StateNode, Update};
+use superstep::{BoxError, Context, Conversation, Field, StateNode, Update};
 
 use super::ModelSource;
 use super::history::with_all_answers;
@@ -57,21 +57,20 @@ pub(super) struct StructuredNode<S: Conversation> {
     pub(super) model: ModelSource<S>,
     pub(super) structured: Structured<S>,
     pub(super) around: Arc<[Arc<dyn Middleware<S>>]>,
-    pub(super) next: String,
 }
 
 #[async_trait]
 impl<S: Conversation> StateNode<S> for StructuredNode<S> {
     type Input = Arc<S>;
-    type Output = Command<S>;
+    type Output = Update<S>;
 
-    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Command<S>, BoxError> {
+    async fn run(&self, state: Arc<S>, cx: Context) -> Result<Update<S>, BoxError> {
         let model = (self.model)(&state, &cx);
         let request = ChatRequest::new(with_all_answers(state.conversation()));
         let ask = ModelAsk::new(model, request, state.clone(), cx);
         let next = AskModel::new(&self.around, self.name.as_deref());
         let (update, took) = (self.structured.0)(ask, next).await?;
-        Ok(Command::new().update(update).update(self.noted(&state, &took)).goto(Goto::from(self.next.clone())))
+        Ok(update.and(self.noted(&state, &took)))
     }
 }
 

@@ -33,3 +33,8 @@ pub(crate) fn answer_instead(call: &ToolCall, words: impl Into<String>, is_error
     });
     written_by(answer, writer)
 }
+
+/// Whether the message says that a call was not carried out.
+pub(crate) fn refuses(message: &Message, call: &ToolCall) -> bool {
+    message.answers() == Some(&*call.id) && message.is_error() && writer(message).is_some()
+}

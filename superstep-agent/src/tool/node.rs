@@ -297,7 +297,7 @@ fn into_command<S: Conversation>(output: ToolOutput, call: &ToolCall) -> Result<
     let says_something = !output.is_silent();
     let (answer, command) = output.into_answer(call);
     let Some(command) = command else { return Ok(Command::new().update(S::say(vec![answer]))) };
-    let command = command.of::<S>()?;
+    let command = command.of::<S>(&call.name)?;
     let answers = |write| S::messages(write).iter().any(|m| m.answers() == Some(&*call.id));
     let is_answered = command.writes().puts().iter().any(|put| answers(&put.write));
     if command.is_for_parent() || (is_answered && !says_something) {

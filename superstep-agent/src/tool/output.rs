@@ -29,7 +29,11 @@ pub struct ToolOutput {
 }
 
 /// A command for the graph that the tool runs in; its state's type is known there.
-pub(crate) struct AnyCommand(Box<dyn Any + Send>);
+pub(crate) struct AnyCommand {
+    command: Box<dyn Any + Send>,
+    /// The state it is for.
+    state: &'static str,
+}
 
 impl fmt::Debug for AnyCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +65,7 @@ impl ToolOutput {
 
     /// With a command for the graph that the tool runs in.
     pub fn command<S: State>(mut self, command: Command<S>) -> Self {
-        self.command = Some(AnyCommand(Box::new(command)));
+        self.command = Some(AnyCommand { command: Box::new(command), state: std::any::type_name::<S>() });
         self
     }
 
@@ -93,11 +97,12 @@ impl ToolOutput {
         mut self,
         change: impl Fn(Message) -> Result<Message, E>,
     ) -> Result<Self, E> {
-        let Some(command) = self.command.take() else { return Ok(self) };
-        self.command = Some(match command.0.downcast::<Command<S>>() {
-            Ok(command) => AnyCommand(Box::new(command.map_writes(|writes| changed::<S, E>(&writes, change))?)),
-            Err(other) => AnyCommand(other),
-        });
+        let Some(AnyCommand { command, state }) = self.command.take() else { return Ok(self) };
+        let command = match command.downcast::<Command<S>>() {
+            Ok(command) => Box::new(command.map_writes(|writes| changed::<S, E>(&writes, change))?),
+            Err(other) => other,
+        };
+        self.command = Some(AnyCommand { command, state });
         Ok(self)
     }
 
@@ -138,11 +143,13 @@ fn changed<S: Conversation, E>(
 }
 
 impl AnyCommand {
-    /// The command, if it is for a graph over `S`.
-    pub(crate) fn of<S: State>(self) -> Result<Command<S>, ToolError> {
-        self.0.downcast().map(|command| *command).map_err(|_| {
-            let state = std::any::type_name::<S>();
-            ToolError::failed(format!("its command is for another graph: the state here is `{state}`"))
+    /// The command of a tool, if it is for a graph over `S`.
+    pub(crate) fn of<S: State>(self, tool: &str) -> Result<Command<S>, ToolError> {
+        let (here, there) = (std::any::type_name::<S>(), self.state);
+        self.command.downcast().map(|command| *command).map_err(|_| {
+            ToolError::failed(format!(
+                "the command of tool `{tool}` is for a graph over `{there}`; here it is `{here}`"
+            ))
         })
     }
 }

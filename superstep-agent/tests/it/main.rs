@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+mod by_hand;
 mod examples;
 #[cfg(feature = "mcp")]
 mod mcp;

@@ -25,6 +25,20 @@ async fn look_up(words: Vec<String>, language: Option<String>) -> Result<Json<Ve
     Ok(Json(words.iter().map(String::len).collect()))
 }
 
+/// The body of a function in one line was called a block with unnecessary braces.
+#[rustfmt::skip]
+#[deny(unused_braces)]
+mod in_one_line {
+    /// Doubles a number.
+    #[superstep_agent::tool]
+    pub(super) fn double(number: i64) -> i64 { number * 2 }
+}
+
+#[test]
+fn a_tool_in_one_line_is_compiled_without_a_warning() {
+    assert_eq!(in_one_line::double::run(21), 42);
+}
+
 #[test]
 fn a_function_tells_the_model_its_doc_comments_and_arguments() {
     let spec = add.spec();

@@ -48,7 +48,9 @@ impl ReplayModel {
     /// # Errors
     /// If it cannot be read, or has something else in it.
     pub fn open(file: impl AsRef<Path>) -> io::Result<Self> {
-        Self::read(&fs::read_to_string(file)?)
+        let file = file.as_ref();
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
+        Self::read(&fs::read_to_string(file).map_err(told)?).map_err(told)
     }
 
     /// Plays the lines of a file.
