@@ -382,7 +382,7 @@ impl<I> CompiledEntrypoint<I> {
     }
 
     /// A thread of it.
-    pub fn thread(&self, name: impl Into<Arc<str>>) -> Thread<Returned> {
+    pub fn thread(&self, name: impl Into<String>) -> Thread<Returned> {
         self.graph.thread(name)
     }
 

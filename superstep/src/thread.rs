@@ -58,9 +58,9 @@ impl<S: State> Clone for Thread<S> {
 
 impl<S: State> CompiledStateGraph<S> {
     /// A thread of this graph.
-    pub fn thread(&self, name: impl Into<Arc<str>>) -> Thread<S> {
-        let checkpointer = self.checkpointer();
-        Thread { graph: self.clone(), name: name.into(), namespace: String::new(), checkpoint: None, checkpointer }
+    pub fn thread(&self, name: impl Into<String>) -> Thread<S> {
+        let (name, checkpointer) = (name.into().into(), self.checkpointer());
+        Thread { graph: self.clone(), name, namespace: String::new(), checkpoint: None, checkpointer }
     }
 
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
@@ -74,7 +74,7 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// If the graph has no checkpointer, or reading fails.
-    pub async fn get_state(&self, thread: impl Into<Arc<str>>) -> Result<StateSnapshot<S>, Error> {
+    pub async fn get_state(&self, thread: impl Into<String>) -> Result<StateSnapshot<S>, Error> {
         self.thread(thread).state().await
     }
 
@@ -82,7 +82,7 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// If the graph has no checkpointer, or reading fails.
-    pub async fn get_state_history(&self, thread: impl Into<Arc<str>>) -> Result<Vec<StateSnapshot<S>>, Error> {
+    pub async fn get_state_history(&self, thread: impl Into<String>) -> Result<Vec<StateSnapshot<S>>, Error> {
         self.thread(thread).history().await
     }
 
@@ -92,7 +92,7 @@ impl<S: State> CompiledStateGraph<S> {
     /// If there is no such node, or the update does not fit.
     pub async fn update_state(
         &self,
-        thread: impl Into<Arc<str>>,
+        thread: impl Into<String>,
         update: impl IntoOutcome<S>,
         as_node: Option<&str>,
     ) -> Result<CheckpointRef, Error> {
@@ -109,7 +109,7 @@ impl<S: State> CompiledStateGraph<S> {
     /// If there is no step, a node is unknown, or an update does not fit.
     pub async fn bulk_update_state(
         &self,
-        thread: impl Into<Arc<str>>,
+        thread: impl Into<String>,
         steps: impl IntoIterator<Item = Superstep<S>>,
     ) -> Result<CheckpointRef, Error> {
         self.thread(thread).bulk_update(steps).await

@@ -148,14 +148,10 @@ fn add_chain<S: Conversation>(
         graph = graph.add_node_with(name.clone(), node, NodeOptions::new().destinations(jumps));
         graph = match next {
             // Not a plain edge: beside destinations that would look as if both were gone to.
-            Some(next) => graph.add_conditional_edges_with_map(
-                name,
-                {
-                    let next = next.clone();
-                    move |_: &S| next.clone()
-                },
-                [(next.clone(), next)],
-            ),
+            Some(next) => {
+                let to = next.clone();
+                graph.add_conditional_edges_with_map(name, move |_: &S| to.clone(), [(next.clone(), next)])
+            }
             None => part_after_model(graph, &name, routes),
         };
     }

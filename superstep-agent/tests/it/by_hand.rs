@@ -73,6 +73,7 @@ async fn what_is_said_at_a_stop_before_the_model_is_answered_with_hooks_too() {
         .interrupt_before(["agent"])
         .compile()
         .unwrap();
+    assert_eq!(agent.diagnostics(), []);
     agent.invoke("Hi.").thread("t").await.unwrap();
     agent.thread("t").update(ReactState::update().messages([Message::user("Are you there?")])).await.unwrap();
     let out = agent.invoke(GoOn).thread("t").await.unwrap();

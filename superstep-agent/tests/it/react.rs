@@ -75,6 +75,7 @@ async fn it_draws_itself() {
     for edge in ["__start__ -> agent", "agent -> tools", "agent -> __end__", "tools -> agent", "tools -> __end__"] {
         assert!(edges.iter().any(|e| e == edge), "{edge} is not in {edges:?}");
     }
+    assert_eq!(agent.diagnostics(), []);
 }
 
 #[tokio::test]

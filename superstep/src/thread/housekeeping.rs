@@ -46,8 +46,8 @@ impl<S: State> Thread<S> {
     ///
     /// # Errors
     /// If there is nothing to copy, there is a thread of that name, or copying fails.
-    pub async fn copy_to(&self, name: impl Into<Arc<str>>) -> Result<Thread<S>, Error> {
-        let name = name.into();
+    pub async fn copy_to(&self, name: impl Into<String>) -> Result<Thread<S>, Error> {
+        let name: Arc<str> = name.into().into();
         if name.is_empty() {
             return Err(Error::invalid("the copy of a thread needs a name with at least one character"));
         }
@@ -96,7 +96,7 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// As [`Thread::delete`].
-    pub async fn delete_thread(&self, name: impl Into<Arc<str>>) -> Result<(), Error> {
+    pub async fn delete_thread(&self, name: impl Into<String>) -> Result<(), Error> {
         self.thread(name).delete().await
     }
 
@@ -104,7 +104,7 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// As [`Thread::copy_to`].
-    pub async fn copy_thread(&self, from: impl Into<Arc<str>>, to: impl Into<Arc<str>>) -> Result<Thread<S>, Error> {
+    pub async fn copy_thread(&self, from: impl Into<String>, to: impl Into<String>) -> Result<Thread<S>, Error> {
         self.thread(from).copy_to(to).await
     }
 
@@ -112,7 +112,7 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// As [`Thread::prune`]. Threads before the one that fails have been pruned.
-    pub async fn prune<N: Into<Arc<str>>>(
+    pub async fn prune<N: Into<String>>(
         &self,
         threads: impl IntoIterator<Item = N>,
         prune: Prune,

@@ -29,6 +29,14 @@ fn steps(found: &[StateSnapshot<Notes>]) -> Vec<i64> {
 }
 
 #[tokio::test]
+async fn a_threads_name_may_be_borrowed_from_a_string_wherever_it_is_asked_for() {
+    let (app, name) = (saved(a_b_c()), String::from("t"));
+    app.invoke(input()).thread(&name).await.unwrap();
+    assert_eq!(app.get_state(&name).await.unwrap().step, app.thread(&name).state().await.unwrap().step);
+    assert_eq!(app.copy_thread(&name, &format!("{name}2")).await.unwrap().name(), "t2");
+}
+
+#[tokio::test]
 async fn an_unknown_thread_is_empty() {
     let thread = saved(a_b_c()).thread("nobody");
     let state = thread.state().await.unwrap();
