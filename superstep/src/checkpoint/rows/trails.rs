@@ -43,8 +43,9 @@ pub(crate) struct Trail {
 }
 
 impl Trails {
-    /// So many bytes may be known; at more, all are forgotten.
-    const MOST: usize = 8 << 20;
+    /// So many bytes may be known; at more, all are forgotten. Enough for the threads that write at a time; allocators hold a
+    /// multiple of it.
+    const MOST: usize = 1 << 20;
 
     pub(crate) fn place(lease: Lease<'_>) -> Place {
         (lease.thread.to_owned(), lease.namespace.to_owned())
@@ -80,7 +81,7 @@ fn size((thread, namespace): &Place, trail: &Trail) -> usize {
 
 impl Trail {
     /// One with more bytes knows where its head is, and no more.
-    const LONGEST: usize = 512 << 10;
+    const LONGEST: usize = 256 << 10;
 
     /// The trail of a row that does not go on from the head of another.
     pub(crate) fn start(space: i64, removals: i64, row: Row, depth: i64) -> Self {
