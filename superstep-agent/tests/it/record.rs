@@ -67,6 +67,13 @@ async fn what_was_recorded_is_played_either_way() {
     }
 }
 
+#[test]
+fn a_recording_that_cannot_be_read_is_named() {
+    let error = ReplayModel::open("there/is/none.jsonl").unwrap_err();
+    assert!(error.to_string().starts_with("there/is/none.jsonl: "), "{error}");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
+
 #[tokio::test]
 async fn errors_are_played_too() {
     let tape = Tape::new();

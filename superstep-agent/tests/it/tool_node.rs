@@ -251,6 +251,21 @@ async fn a_tool_that_wants_another_state_says_so() {
 }
 
 #[tokio::test]
+async fn a_command_of_a_tool_for_another_state_names_both_states_and_the_tool() {
+    /// Works somewhere else.
+    #[tool]
+    fn stray() -> Command<superstep_agent::ReactState> {
+        Command::new()
+    }
+    let error = app(ToolNode::new().tool(stray)).invoke(asking([call("c", "stray", json!({}))])).await.unwrap_err();
+    let words = error.to_string();
+    assert!(
+        words.contains("tool `stray`") && words.contains("ReactState`; here it is") && words.contains("AgentState"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
 async fn a_command_of_a_tool_changes_the_graph_and_its_call_is_answered() {
     /// Ends it all.
     #[tool]

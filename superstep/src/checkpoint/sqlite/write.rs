@@ -75,7 +75,7 @@ impl Work<'_> {
                 let depth = trail.depth + 1;
                 (trail.go_on(known, depth), only)
             }
-            trail => match self.look_up(lease, row, only)? {
+            trail => match self.moved(lease, row, only)? {
                 Some(found) => {
                     let took = only.filter(|_| !found.has_pending);
                     (found.trail(trail, row, known), took)
@@ -106,7 +106,7 @@ impl Work<'_> {
     }
 
     /// Moves the head to a new row, if it may; none if it is there already.
-    fn look_up(
+    fn moved(
         &self,
         lease: Lease<'_>,
         row: &NewRow,
