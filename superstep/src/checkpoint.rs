@@ -17,6 +17,7 @@ mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod rows;
+mod seeded;
 mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -32,7 +33,7 @@ use crate::error::shown_in_words;
 use crate::id::CheckpointId;
 
 pub use blob::Blob;
-pub(crate) use codec::{Codec, with_scratch};
+pub(crate) use codec::{Codec, encode_with};
 pub use few::{Few, FewIntoIter};
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;

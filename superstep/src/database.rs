@@ -19,10 +19,10 @@ pub(crate) use postgres::{Client as PostgresClient, Transaction as PostgresTrans
 pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteDatabase;
+#[cfg(feature = "sqlite")]
+pub(crate) use sqlite::Synced;
 #[cfg(all(test, feature = "sqlite"))]
 pub(crate) use sqlite::plan::plan;
-#[cfg(feature = "sqlite")]
-pub(crate) use sqlite::{Answer, Synced};
 
 /// Turns a driver's error into ours.
 pub(crate) trait InDatabase<T> {

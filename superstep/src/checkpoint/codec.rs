@@ -36,7 +36,7 @@ impl<S: Persist> Codec<S> {
 
 impl<S: State> Codec<S> {
     pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Blob, CodecError> {
-        with_scratch(|out| (self.encode_write)(schema, write, out))
+        encode_with(|out| (self.encode_write)(schema, write, out))
     }
 
     /// The state that something with some of its fields is: a state on its way to a node.
@@ -60,7 +60,7 @@ impl<S: State> Codec<S> {
     }
 
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
-        with_scratch(|out| (self.encode_field)(state, schema, field, out))
+        encode_with(|out| (self.encode_field)(state, schema, field, out))
     }
 }
 
@@ -68,13 +68,18 @@ impl<S: State> Codec<S> {
 const KEPT: usize = 1 << 20;
 
 /// Encodes into a buffer that is used again and again; the result has its exact size.
-pub(crate) fn with_scratch<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
+pub(crate) fn encode_with<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
+    with_scratch(|out| encode(out).map(|()| Blob::from(out.as_slice())))
+}
+
+/// Works with an empty buffer that is used again and again.
+pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     thread_local! {
         static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
     let mut out = SCRATCH.take();
     out.clear();
-    let result = encode(&mut out).map(|()| Blob::from(out.as_slice()));
+    let result = work(&mut out);
     if out.capacity() <= KEPT {
         SCRATCH.set(out);
     }

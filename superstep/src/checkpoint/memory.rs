@@ -5,15 +5,14 @@
 mod entry;
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::prune::Kept as PruneKept;
+use super::seeded::Seeded;
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Source, Swept, TaskRecord, check_name,
@@ -86,37 +85,6 @@ impl Thread {
         let forgotten = root + inner.sum::<usize>();
         self.inner.retain(|_, space| !space.checkpoints.is_empty());
         forgotten
-    }
-}
-
-/// A quick hash whose seed no stranger knows.
-#[derive(Debug, Clone)]
-struct Seeded(u64);
-
-impl Default for Seeded {
-    fn default() -> Self {
-        Self(RandomState::new().hash_one(0))
-    }
-}
-
-impl BuildHasher for Seeded {
-    type Hasher = SeededHasher;
-    fn build_hasher(&self) -> SeededHasher {
-        SeededHasher(self.0)
-    }
-}
-
-struct SeededHasher(u64);
-
-impl Hasher for SeededHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-    fn write_u8(&mut self, _: u8) {
-        // The mark after a text: keys are single texts.
     }
 }
 

@@ -171,17 +171,12 @@ impl Checkpointer for PostgresSaver {
             return Saving::done(Err(error));
         }
         let input = self.inputs.take(lease, &checkpoint);
-        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, &self.shapes) {
+        let row = match self.desk(lease.thread, lease.namespace).row(&checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
-        let (shape, shapes) = (row.new_shape(), self.shapes.clone());
-        let underway = lanes::save(self, lease, Save::Checkpoint(row));
-        Saving::later(async move {
-            underway.await?;
-            shapes.add(shape);
-            Ok(())
-        })
+        let shape = row.new_shape();
+        self.shapes.add_with(Saving::later(lanes::save(self, lease, Save::Checkpoint(row))), shape)
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {

@@ -21,11 +21,11 @@ use rusqlite::Connection;
 
 use super::rows::{Desk, Inputs, KnownShapes, Pitch, Row, Trails, micros};
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
-    TaskRecord, check_name,
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
+    Swept, TaskRecord, check_name,
 };
 use crate::database::sql::sqlite_checkpoints as sql;
-use crate::database::{Answer, DatabaseError, InDatabase, SqliteDatabase, Synced};
+use crate::database::{DatabaseError, InDatabase, SqliteDatabase, Synced};
 use crate::id::CheckpointId;
 use crate::seal::Seal;
 
@@ -57,28 +57,16 @@ use crate::seal::Seal;
 #[derive(Debug, Clone)]
 pub struct SqliteSaver {
     database: SqliteDatabase,
-    seal: Seal,
-    ttl: Option<Duration>,
+    settings: Settings,
     shapes: KnownShapes,
     inputs: Inputs,
-    trails: Trails,
-    pitch: Pitch,
-    rows_read: Arc<AtomicU64>,
 }
 
 impl SqliteSaver {
     /// Keeps them in this database.
     pub fn new(database: &SqliteDatabase) -> Self {
-        Self {
-            database: database.clone(),
-            seal: Seal::new(),
-            ttl: None,
-            shapes: KnownShapes::default(),
-            inputs: Inputs::default(),
-            trails: Trails::default(),
-            pitch: Pitch::default(),
-            rows_read: Arc::default(),
-        }
+        let (settings, shapes, inputs) = (Settings::default(), KnownShapes::default(), Inputs::default());
+        Self { database: database.clone(), settings, shapes, inputs }
     }
 
     /// Keeps them in this file, which is created if it is not there.
@@ -101,14 +89,14 @@ impl SqliteSaver {
     #[must_use]
     pub fn seal(self, seal: Seal) -> Self {
         // Shapes that were added before are sealed otherwise.
-        Self { seal, shapes: KnownShapes::default(), ..self }
+        Self { settings: Settings { seal, ..self.settings }, shapes: KnownShapes::default(), ..self }
     }
 
     /// Forgets threads that were neither claimed nor written to for so long. They are gone at once;
     /// [`sweep`](Checkpointer::sweep) frees their space.
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { ttl: Some(ttl), ..self }
+        Self { settings: Settings { ttl: Some(ttl), ..self.settings }, ..self }
     }
 
     /// Makes outlines after so many rows, of so many pieces: short sequences of calls reach them too.
@@ -116,14 +104,15 @@ impl SqliteSaver {
     #[doc(hidden)]
     #[must_use]
     pub fn outlines(self, every: i64, many: usize) -> Self {
-        Self { pitch: Pitch { every, many, many_long: many }, ..self }
+        let pitch = Pitch { every, many, many_long: many };
+        Self { settings: Settings { pitch, ..self.settings }, ..self }
     }
 
     /// How many rows of checkpoints and pending writes were read so far.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
     pub fn rows_read(&self) -> u64 {
-        self.rows_read.load(std::sync::atomic::Ordering::Relaxed)
+        self.settings.rows_read.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The database, for stores and caches in the same file, and to close it.
@@ -131,35 +120,59 @@ impl SqliteSaver {
         &self.database
     }
 
-    /// Threads that were used last at this moment or before have expired.
-    fn cutoff(&self) -> Option<i64> {
-        self.ttl.map(|ttl| micros(SystemTime::now().checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH)))
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            seal: self.seal.clone(),
-            cutoff: self.cutoff(),
-            trails: self.trails.clone(),
-            pitch: self.pitch,
-            rows_read: self.rows_read.clone(),
-        }
-    }
-
     /// A save is answered when it is on the disk.
-    fn save(
+    fn save<W: Send + 'static>(
         &self,
-        is_awaited: bool,
-        job: impl FnOnce(&Connection) -> Result<(), CheckpointError> + Send + 'static,
-    ) -> Answer<(), CheckpointError> {
-        if is_awaited { self.database.write_awaited(Synced::Yes, job) } else { self.database.write(Synced::Yes, job) }
+        lease: Lease<'_>,
+        with: W,
+        job: fn(&Work<'_>, Lease<'_>, W) -> Result<(), CheckpointError>,
+    ) -> Saving {
+        let mut with = with;
+        if lease.is_awaited {
+            let here = |connection: &Connection, with| job(&self.settings.on(connection), lease, with);
+            with = match self.database.write_here(Synced::Yes, with, here) {
+                Ok(result) => return Saving::done(result),
+                Err(with) => with,
+            };
+        }
+        let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
+        let settings = self.settings.clone();
+        Saving::later(self.database.write(Synced::Yes, move |connection| {
+            job(&settings.on(connection), Lease::new(&thread, &namespace, epoch), with)
+        }))
+    }
+
+    /// The epoch of a new claim, and namespaces of an expired thread that belong to nobody now.
+    async fn take_over(&self, thread: &str) -> Result<(Epoch, Vec<i64>), CheckpointError> {
+        // A claim that a crash of the machine takes back has lost all who could be fenced by it.
+        let here = |connection: &Connection, ()| self.settings.on(connection).claim(thread);
+        if let Ok(claimed) = self.database.write_here(Synced::No, (), here) {
+            return claimed;
+        }
+        let (thread, with) = (thread.to_owned(), self.settings.clone());
+        self.database.write(Synced::No, move |connection| with.on(connection).claim(&thread)).await
+    }
+
+    /// The head of a namespace, and a checkpoint, for whoever does nothing before.
+    async fn look_up(
+        &self,
+        thread: &str,
+        namespace: &str,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<(Option<CheckpointId>, Option<SavedCheckpoint>), CheckpointError> {
+        let here = |connection: &Connection, ()| self.settings.on(connection).get(thread, namespace, checkpoint);
+        if let Ok(found) = self.database.read_here((), here) {
+            return found;
+        }
+        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
+        self.read(move |work| work.get(&thread, &namespace, checkpoint)).await
     }
 
     async fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
-        let with = self.settings();
+        let with = self.settings.clone();
         self.database.read(move |connection| job(&with.on(connection))).await
     }
 
@@ -168,7 +181,7 @@ impl SqliteSaver {
         &self,
         job: impl FnOnce(&Work<'_>) -> Result<T, CheckpointError> + Send + 'static,
     ) -> Result<T, CheckpointError> {
-        let with = self.settings();
+        let with = self.settings.clone();
         self.database.write(Synced::Yes, move |connection| job(&with.on(connection))).await
     }
 
@@ -207,9 +220,10 @@ impl SqliteSaver {
 }
 
 /// What a job takes along.
+#[derive(Debug, Clone, Default)]
 struct Settings {
     seal: Seal,
-    cutoff: Option<i64>,
+    ttl: Option<Duration>,
     trails: Trails,
     pitch: Pitch,
     rows_read: Arc<AtomicU64>,
@@ -217,8 +231,13 @@ struct Settings {
 
 impl Settings {
     fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
-        let Settings { seal, cutoff, trails, pitch, rows_read } = self;
-        Work { connection, seal, cutoff: *cutoff, trails, pitch: *pitch, rows_read }
+        let Settings { seal, trails, pitch, rows_read, .. } = self;
+        Work { connection, seal, cutoff: self.cutoff(), trails, pitch: *pitch, rows_read }
+    }
+
+    /// Threads that were used last at this moment or before have expired.
+    fn cutoff(&self) -> Option<i64> {
+        self.ttl.map(|ttl| micros(SystemTime::now().checked_sub(ttl).unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 }
 
@@ -252,47 +271,27 @@ impl Checkpointer for SqliteSaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError> {
         check_name(thread)?;
-        let (name, with) = (thread.to_owned(), self.settings());
-        // A claim that a crash of the machine takes back has lost all who could be fenced by it.
-        let job = move |connection: &Connection| with.on(connection).claim(&name);
-        let (epoch, expired) = self.database.write_awaited(Synced::No, job).await?;
+        let (epoch, expired) = self.take_over(thread).await?;
         // Whoever writes after the claim has fenced it: what is read here is what it may go on from, or it never will.
-        let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
-        let with = self.settings();
-        let get = move |connection: &Connection| with.on(connection).get(&thread, &namespace, checkpoint);
-        let (head, found) = self.database.read_awaited(get).await?;
+        let (head, found) = self.look_up(thread, namespace, checkpoint).await?;
         self.clear(expired).await?;
         Ok(Claim::new(epoch, head, found))
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
-        let desk = Desk { seal: &self.seal, thread: lease.thread, namespace: lease.namespace };
+        let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
-        let known = Row::bare(&checkpoint);
-        let row = match desk.row(checkpoint, &input, &self.shapes) {
+        let row = match desk.row(&checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
-        let shape = row.new_shape();
-        let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        let with = self.settings();
-        let saving = self.save(lease.is_awaited, move |connection| {
-            with.on(connection).put(Lease::new(&thread, &namespace, epoch), &row, known)
-        });
-        let shapes = self.shapes.clone();
-        Saving::later(async move {
-            saving.await?;
-            shapes.add(shape);
-            Ok(())
-        })
+        let (shape, known) = (row.new_shape(), Row::bare(checkpoint));
+        let saving = self.save(lease, (row, known), |work, lease, (row, known)| work.put(lease, &row, known));
+        self.shapes.add_with(saving, shape)
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        let with = self.settings();
-        Saving::later(self.save(lease.is_awaited, move |connection| {
-            with.on(connection).put_writes(Lease::new(&thread, &namespace, epoch), checkpoint, task)
-        }))
+        self.save(lease, (checkpoint, task), |work, lease, (checkpoint, task)| work.put_writes(lease, checkpoint, task))
     }
 
     fn keeps_order(&self) -> bool {
@@ -366,7 +365,7 @@ impl Checkpointer for SqliteSaver {
             expired += usize::from(!spaces.is_empty());
             self.clear(spaces).await?;
         }
-        if self.ttl.is_none() {
+        if self.settings.ttl.is_none() {
             self.until_none(|work| work.forget_idle()).await?;
         }
         Ok(Swept { expired, orphans: self.remove_orphans().await? })

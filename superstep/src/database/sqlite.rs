@@ -158,33 +158,24 @@ impl SqliteDatabase {
         answer
     }
 
-    /// The same, for whoever waits for the answer before anything else: if nobody else writes, it is done here and now.
-    pub(crate) fn write_awaited<T, E, F>(&self, synced: Synced, job: F) -> Answer<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
-    {
-        let (work, answer) = job::new(&self.0.name, job);
-        if let Err(work) = here::block(work, |work| self.0.writer.write_here(synced, work)) {
-            self.0.writer.write(synced, work);
-        }
-        answer
+    /// The same here and now, for whoever waits for the answer before anything else; if others write too, it gives back
+    /// what the job works with.
+    pub(crate) fn write_here<W, T, E: From<DatabaseError>>(
+        &self,
+        synced: Synced,
+        with: W,
+        job: impl FnOnce(&Connection, W) -> Result<T, E>,
+    ) -> Result<Result<T, E>, W> {
+        here::block(with, |with| self.0.writer.write_here(synced, with, job))
     }
 
-    /// Runs a `job` of one statement that reads little, for whoever waits for the answer before anything else: if nobody
-    /// writes, it is done here and now.
-    pub(crate) fn read_awaited<T, E, F>(&self, job: F) -> Answer<T, E>
-    where
-        T: Send + 'static,
-        E: From<DatabaseError> + Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
-    {
-        let (work, answer) = job::new(&self.0.name, job);
-        if let Err(work) = here::block(work, |work| self.0.writer.read_here(work)) {
-            self.queue_read(work);
-        }
-        answer
+    /// The same for a job of one statement that reads little.
+    pub(crate) fn read_here<W, T, E: From<DatabaseError>>(
+        &self,
+        with: W,
+        job: impl FnOnce(&Connection, W) -> Result<T, E>,
+    ) -> Result<Result<T, E>, W> {
+        here::block(with, |with| self.0.writer.read_here(with, job))
     }
 
     /// Runs `job` on a snapshot that has all writes that were answered before this call. It must not write.
@@ -195,15 +186,11 @@ impl SqliteDatabase {
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
         let (work, answer) = job::new(&self.0.name, job);
-        self.queue_read(work);
-        answer
-    }
-
-    fn queue_read(&self, work: Box<dyn job::Job>) {
         match &self.0.readers {
             Some(readers) => readers.read(work),
             None => self.0.writer.read(work),
         }
+        answer
     }
 }
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::bridge::{Bridge, Passage, migrated_writes};
 use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
-use crate::checkpoint::{Codec, with_scratch};
+use crate::checkpoint::{Codec, encode_with};
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Put, State, decode as decode_value, encode_into};
@@ -131,7 +131,7 @@ pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
 }
 
 pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Blob, String> {
-    with_scratch(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
+    encode_with(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
 }
 
 /// Only what is open is written: of everything else, the next version is new to every node.

@@ -1,6 +1,6 @@
 //! Steps that nobody watches, each of one plain node that does not wait: one after another, without
-//! giving up the thread and without a list of tasks. They are saved on the way, unless each save has
-//! to be waited for.
+//! giving up the thread and without a list of tasks. They are saved on the way; if a save has to be
+//! waited for, the thread is given up for it.
 //!
 //! The parts are those of every other step; only the way between them is shorter.
 
@@ -10,9 +10,10 @@ use super::apply::apply_one;
 use super::attempt::{End, Finished, poll_node};
 use super::execute::{Polled, Started};
 use super::run::{Run, Tick};
+use super::save::Unsaved;
 use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Durability, Source};
+use crate::checkpoint::{Durability, Source};
 use crate::context::Context;
 use crate::error::Error;
 use crate::node::{Outcome, TaskInput};
@@ -25,16 +26,16 @@ const BREATH: usize = 64;
 /// Whether a step is over.
 enum Over<S: State> {
     Yes,
-    /// But for its checkpoint, which has to wait for the one before.
-    Save(Box<CheckpointRecord>),
+    /// But for its checkpoint, which has to be waited for.
+    Save(Unsaved),
     /// The node failed on its way out.
     Failed(Box<Finished<S>>),
 }
 
 impl<S: State> Run<S> {
-    /// Whether nobody watches, and no save has to be waited for.
+    /// Whether nobody watches, and steps are saved one by one if at all.
     pub(super) fn may_glide(&self) -> bool {
-        !self.is_watched() && self.saver.as_ref().is_none_or(|s| s.durability == Durability::Async)
+        !self.is_watched() && self.saver.as_ref().is_none_or(|s| s.durability != Durability::Exit)
     }
 
     /// Runs steps as long as they are of this kind. The next one is prepared then, and its node may
@@ -95,7 +96,7 @@ impl<S: State> Run<S> {
     fn ended_gliding(&mut self, node: usize, over: Over<S>) -> (Tick, Option<Started<S>>) {
         match over {
             Over::Yes => (Tick::Breathe, None),
-            Over::Save(record) => (Tick::Save(record), None),
+            Over::Save(unsaved) => (Tick::Save(unsaved), None),
             Over::Failed(ended) => {
                 self.make_lone_task(node);
                 (Tick::Go, Some(Started { context: None, polled: Polled::Ended(*ended) }))
@@ -162,9 +163,9 @@ impl<S: State> Run<S> {
         }
         self.source = Some(Source::Loop);
         self.checkpoint = None;
-        let waiting = if self.saver.is_some() { self.put_checkpoint_now(cx)? } else { None };
+        let unsaved = if self.saver.is_some() { self.put_checkpoint_now(cx)? } else { None };
         self.step += 1;
-        Ok(waiting.map_or(Over::Yes, Over::Save))
+        Ok(unsaved.map_or(Over::Yes, Over::Save))
     }
 }
 

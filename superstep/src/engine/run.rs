@@ -11,9 +11,9 @@ use tracing::Instrument;
 use super::apply::{Applied, apply, apply_one};
 use super::calls::CallDesk;
 use super::live::{Bits, Live, Start};
-use super::save::{Pending, Saver};
+use super::save::{Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
-use crate::checkpoint::{CheckpointRecord, Durability, SharedMap, Source, TaskRecord};
+use crate::checkpoint::{Durability, SharedMap, Source, TaskRecord};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
@@ -192,8 +192,8 @@ impl<S: State> Run<S> {
                     tokio::task::consume_budget().await;
                     continue;
                 }
-                Tick::Save(record) => {
-                    self.save_waiting(record).await?;
+                Tick::Save(unsaved) => {
+                    self.save_unsaved(unsaved).await?;
                     continue;
                 }
             }
@@ -520,5 +520,5 @@ pub(super) enum Tick {
     /// Nothing yet: others may have the thread for a while.
     Breathe,
     /// The checkpoint of the step before is to be saved first.
-    Save(Box<CheckpointRecord>),
+    Save(Unsaved),
 }

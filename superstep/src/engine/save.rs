@@ -513,27 +513,39 @@ impl<S: State> Saver<S> {
         }
     }
 
-    /// Saves a checkpoint without waiting; gives it back if the save before it is still going on.
+    /// Saves a checkpoint without waiting; gives back what the run has to wait for.
     pub(crate) fn put_now(
         &self,
         record: CheckpointRecord,
         cx: &mut Poller<'_>,
-    ) -> Result<Option<Box<CheckpointRecord>>, CheckpointError> {
+    ) -> Result<Option<Unsaved>, CheckpointError> {
         if self.queue.in_line.load(Ordering::Acquire) > 0 {
-            return Ok(Some(Box::new(record)));
+            return Ok(Some(Unsaved::Waits(Box::new(record))));
         }
         let mut going = lock(&self.queue.going);
         self.queue.take_ended(&mut going, cx)?;
         if going.len() >= self.most_under_way() {
-            return Ok(Some(Box::new(record)));
+            return Ok(Some(Unsaved::Waits(Box::new(record))));
         }
         self.queue.check()?;
         let mut saving = self.start_checkpoint(record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result)?,
+            Poll::Pending if self.durability == Durability::Sync => return Ok(Some(Unsaved::Goes(saving))),
             Poll::Pending => going.push_back(tokio::spawn(saving)),
         }
         Ok(None)
+    }
+
+    /// Waits for a checkpoint that is not saved.
+    pub(crate) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), CheckpointError> {
+        match unsaved {
+            Unsaved::Waits(record) => self.put(record).await,
+            Unsaved::Goes(saving) => {
+                let _turn = self.queue.turn().await;
+                self.queue.note(saving.await)
+            }
+        }
     }
 
     /// How many saves may go on beside the run.
@@ -569,6 +581,14 @@ fn misfit(saved: &[u8], error: &CodecError) -> String {
         _ => return error.to_string(),
     };
     format!("{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`")
+}
+
+/// A checkpoint that a run has to wait for.
+pub(crate) enum Unsaved {
+    /// The one before it is still being saved.
+    Waits(Box<CheckpointRecord>),
+    /// It is being saved.
+    Goes(Saving),
 }
 
 /// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.

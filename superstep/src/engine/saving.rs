@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::live::Live;
 use super::run::Run;
-use super::save::Header;
+use super::save::{Header, Unsaved};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, Durability, Few, Name, Source, WriteRecord};
@@ -65,8 +65,8 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// Saves a new checkpoint without waiting; gives it back if the save before it is still going on.
-    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Box<CheckpointRecord>>, Error> {
+    /// Saves a new checkpoint without waiting; gives back what has to be waited for.
+    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, Error> {
         self.checkpoint = Some(self.shared.ids().next(self.step));
         // No `?` on the way: each would be one more copy of the record.
         match (self.checkpoint_record(self.step), &self.saver) {
@@ -76,10 +76,10 @@ impl<S: State> Run<S> {
         }
     }
 
-    /// Saves a checkpoint that had to wait.
-    pub(super) async fn save_waiting(&self, record: Box<CheckpointRecord>) -> Result<(), Error> {
+    /// Waits for a checkpoint that is not saved.
+    pub(super) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), Error> {
         match &self.saver {
-            Some(saver) => Ok(saver.put(record).await?),
+            Some(saver) => Ok(saver.save_unsaved(unsaved).await?),
             None => Ok(()),
         }
     }

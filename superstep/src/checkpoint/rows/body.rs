@@ -2,6 +2,7 @@
 
 #[cfg(feature = "fuzzing")]
 mod forged;
+mod new;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,9 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
+use self::new::{NewBody, NewTask};
 use super::outline::Outline;
 use super::shelf::{Cut, Pending, Row};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
+use crate::checkpoint::codec::with_scratch;
 use crate::checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
 };
@@ -85,7 +88,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) namespace: &'a str,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A checkpoint as it is read; [`NewBody`] writes it.
+#[derive(Deserialize)]
 struct CheckpointBody {
     format: u8,
     /// Seconds and nanoseconds since 1970.
@@ -97,21 +101,22 @@ struct CheckpointBody {
 }
 
 /// What a body holds of a field.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 enum BodyValue {
     Whole(Blob),
     Tail(Vec<BodyWrite>),
     Absent,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 enum BodyWrite {
     Here(Blob),
     /// These bytes of the base's control part: an input is kept there before it is merged into the state.
     Cut(u32, u32),
 }
 
-#[derive(Serialize, Deserialize)]
+/// What a task wrote as it is read; [`NewTask`] writes it.
+#[derive(Deserialize)]
 struct TaskBody {
     path: String,
     writes: Vec<(String, WriteValue, bool)>,
@@ -122,7 +127,7 @@ struct TaskBody {
     resume: Option<(Value,)>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 enum WriteValue {
     Here(Blob),
     /// The same bytes are in the tail of the field, in the checkpoint that consumed the write.
@@ -142,7 +147,7 @@ impl<'a> Desk<'a> {
     /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
     pub(crate) fn row(
         &self,
-        record: CheckpointRecord,
+        record: &CheckpointRecord,
         base_control: &[u8],
         shapes: &KnownShapes,
     ) -> Result<NewRow, CheckpointError> {
@@ -154,20 +159,12 @@ impl<'a> Desk<'a> {
         let (parent, step, root) = (record.parent, record.step, record.parents.get("").copied());
         let created_at = micros(record.created_at);
         let columns = Columns { id, parent, base, root, source, step, created_at, run: run.as_deref(), shape };
-        let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut pending = Vec::with_capacity(record.writes.len());
         for task in &record.writes {
             let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
             pending.push(self.consumed_row(base, task, id, &record.fields)?);
         }
-        let body = CheckpointBody {
-            format: record.format,
-            created_at: (since.as_secs(), since.subsec_nanos()),
-            metadata: record.metadata.into_map(),
-            parents: record.parents.iter().map(|(name, id)| (name.clone(), id.as_u128())).collect(),
-            control: record.control,
-            fields: record.fields.into_iter().map(|field| body_field(field, base_control)).collect(),
-        };
+        let body = NewBody::new(record, base_control);
         let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
         let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
@@ -194,7 +191,7 @@ impl<'a> Desk<'a> {
         checkpoint: CheckpointId,
         task: &TaskRecord,
     ) -> Result<PendingRow, CheckpointError> {
-        self.pending(checkpoint, task, None, |write| WriteValue::Here(write.value.clone()))
+        self.pending(checkpoint, task, None, &[])
     }
 
     /// What a task wrote, with references to the tails of the checkpoint that comes with it.
@@ -206,10 +203,7 @@ impl<'a> Desk<'a> {
         fields: &[FieldRecord],
     ) -> Result<PendingRow, CheckpointError> {
         let any = task.writes.iter().any(|write| tail_place(fields, write).is_some());
-        self.pending(checkpoint, task, any.then_some(by), |write| match tail_place(fields, write) {
-            Some(place) => WriteValue::InTail(place),
-            None => WriteValue::Here(write.value.clone()),
-        })
+        self.pending(checkpoint, task, any.then_some(by), fields)
     }
 
     fn pending(
@@ -217,19 +211,11 @@ impl<'a> Desk<'a> {
         checkpoint: CheckpointId,
         task: &TaskRecord,
         consumed: Option<CheckpointId>,
-        value: impl Fn(&WriteRecord) -> WriteValue,
+        fields: &[FieldRecord],
     ) -> Result<PendingRow, CheckpointError> {
         self.check_depth(checkpoint, "question", task.interrupts.iter().flatten().map(|asked| &asked.value))?;
         self.check_depth(checkpoint, "answer", &task.resume)?;
-        let writes = task.writes.iter();
-        let body = TaskBody {
-            path: task.path.to_string(),
-            writes: writes.map(|write| (write.channel.to_string(), value(write), write.overwrite)).collect(),
-            error: task.error.clone(),
-            handled: task.handled,
-            interrupts: task.interrupts.clone(),
-            resume: task.resume.clone().map(|resume| (resume,)),
-        };
+        let body = NewTask::new(task, fields);
         let columns = pending_columns(checkpoint, task.task, consumed);
         let body = self.sealed(&self.context(b"pending", &columns), &body, checkpoint)?;
         Ok(PendingRow { checkpoint, task: task.task, consumed, body })
@@ -408,10 +394,11 @@ impl<'a> Desk<'a> {
         body: &impl Serialize,
         checkpoint: CheckpointId,
     ) -> Result<Vec<u8>, CheckpointError> {
-        let mut bytes = Vec::with_capacity(512);
-        let encoded = rmp_serde::encode::write(&mut bytes, body);
-        encoded.map_err(|why| self.fail(checkpoint, "record", why.to_string()))?;
-        Ok(self.seal.seal(context, &bytes))
+        with_scratch(|bytes| {
+            let encoded = rmp_serde::encode::write(bytes, body);
+            encoded.map_err(|why| self.fail(checkpoint, "record", why.to_string()))?;
+            Ok(self.seal.seal(context, bytes))
+        })
     }
 
     fn opened<T: DeserializeOwned>(
@@ -429,11 +416,6 @@ impl<'a> Desk<'a> {
 }
 
 impl CheckpointBody {
-    fn has_cuts(&self) -> bool {
-        let is_cut = |write: &BodyWrite| matches!(write, BodyWrite::Cut(..));
-        self.fields.iter().any(|(_, value)| matches!(value, BodyValue::Tail(tail) if tail.iter().any(is_cut)))
-    }
-
     fn into_record(
         self,
         id: CheckpointId,
@@ -490,33 +472,12 @@ impl BodyValue {
     }
 }
 
-fn body_field(field: FieldRecord, base_control: &[u8]) -> (String, BodyValue) {
-    let write = |bytes: Blob| match find(base_control, &bytes) {
-        Some(at) => BodyWrite::Cut(at as u32, bytes.len() as u32),
-        None => BodyWrite::Here(bytes),
-    };
-    let value = match field.value {
-        FieldValue::Whole(bytes) => BodyValue::Whole(bytes),
-        FieldValue::Tail(writes) => BodyValue::Tail(writes.into_iter().map(write).collect()),
-        FieldValue::Absent => BodyValue::Absent,
-    };
-    (field.name.to_string(), value)
-}
-
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(values) => levels == 0 || values.iter().any(|value| is_deeper(value, levels - 1)),
         Value::Object(values) => levels == 0 || values.values().any(|value| is_deeper(value, levels - 1)),
         _ => false,
     }
-}
-
-/// Where a value lies in other bytes, if a reference is worth it.
-fn find(bytes: &[u8], value: &[u8]) -> Option<usize> {
-    if value.len() < WORTH_A_REFERENCE || bytes.len() < value.len() {
-        return None;
-    }
-    bytes.windows(value.len()).position(|window| window == value)
 }
 
 /// The columns beside a body, as what it is sealed with: none can be changed alone.

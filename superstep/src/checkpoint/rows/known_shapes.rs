@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::IdBytes;
+use crate::checkpoint::Saving;
 
 /// The digests of shapes that are in the database, sealed as the saver seals now.
 #[derive(Debug, Clone, Default)]
@@ -14,11 +15,15 @@ impl KnownShapes {
         self.lock().contains(shape)
     }
 
-    /// Adds the shape that a row brought along, if it did; whoever adds it has seen that it was committed.
-    pub(crate) fn add(&self, shape: Option<IdBytes>) {
-        if let Some(shape) = shape {
-            self.lock().insert(shape);
-        }
+    /// Adds the shape that a row brings along, if it does, when the row is saved.
+    pub(crate) fn add_with(&self, saving: Saving, shape: Option<IdBytes>) -> Saving {
+        let Some(shape) = shape else { return saving };
+        let known = self.clone();
+        Saving::later(async move {
+            saving.await?;
+            known.lock().insert(shape);
+            Ok(())
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<IdBytes>> {

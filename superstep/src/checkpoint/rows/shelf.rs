@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::outline::{Inline, Layout, Outline, Piece};
 #[cfg(feature = "sqlite")]
 use crate::checkpoint::SharedMap;
+use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{
     Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
 };
@@ -25,27 +26,19 @@ pub(crate) struct Row {
 
 #[cfg(feature = "sqlite")]
 impl Row {
-    /// As much of a row as an outline is made of.
-    pub(crate) fn bare(record: &CheckpointRecord) -> Self {
-        let CheckpointRecord { format, id, parent, base, head, source, step, created_at, .. } = *record;
-        let record = CheckpointRecord {
-            format,
-            id,
-            parent,
-            base,
-            head,
-            run: None,
-            source,
-            step,
-            created_at,
-            metadata: SharedMap::default(),
-            parents: SharedMap::default(),
-            shape: Blob::default().into(),
-            control: Blob::default(),
-            fields: record.fields.clone(),
-            writes: Vec::new(),
-        };
-        Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None }
+    /// As much of a row as an outline is made of; all records of a graph share their shape.
+    pub(crate) fn bare(record: CheckpointRecord) -> Self {
+        let mut row = Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None };
+        row.strip();
+        row
+    }
+
+    /// Leaves as much of a row that needs no base as an outline is made of.
+    pub(crate) fn strip(&mut self) {
+        let CheckpointRecord { run, metadata, parents, control, writes, .. } = &mut self.record;
+        (*run, *metadata, *parents) = (None, SharedMap::default(), SharedMap::default());
+        (*control, *writes) = (Blob::default(), Vec::new());
+        (self.needs_base, self.outline) = (false, None);
     }
 }
 
@@ -72,10 +65,12 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
+pub(crate) type Rows = HashMap<CheckpointId, Row, Seeded>;
+
 /// Rows of one namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
-    pub(crate) rows: HashMap<CheckpointId, Row>,
+    pub(crate) rows: Rows,
     pub(crate) pending: Vec<Pending>,
 }
 
@@ -86,7 +81,7 @@ impl Shelf {
     }
 
     /// Takes in rows that are lacking here.
-    pub(crate) fn add(&mut self, rows: HashMap<CheckpointId, Row>) {
+    pub(crate) fn add(&mut self, rows: Rows) {
         for (id, row) in rows {
             if self.lacks(id) {
                 self.rows.insert(id, row);

@@ -1,10 +1,12 @@
 //! What whoever writes knows of the last rows of a namespace.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::outline::{Inline, Outline, OutlineField, Piece};
 use super::shelf::{Row, Shelf};
+use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{Blob, FieldRecord, FieldValue, Lease};
 use crate::id::CheckpointId;
 
@@ -16,16 +18,13 @@ use crate::id::CheckpointId;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trails(Arc<Mutex<Known>>);
 
-/// Trails by thread and namespace.
+/// Trails by a hash of thread and namespace: one of another place with the same hash has another head.
 #[derive(Debug, Default)]
 struct Known {
-    trails: HashMap<Place, Trail>,
+    trails: HashMap<u64, Trail, Seeded>,
     /// How many bytes they hold together.
     bytes: usize,
 }
-
-/// A thread and a namespace.
-pub(crate) type Place = (String, String);
 
 /// The rows of a namespace from the latest down to the next outline.
 #[derive(Debug)]
@@ -47,26 +46,25 @@ impl Trails {
     /// multiple of it.
     const MOST: usize = 1 << 20;
 
-    pub(crate) fn place(lease: Lease<'_>) -> Place {
-        (lease.thread.to_owned(), lease.namespace.to_owned())
+    /// Takes out the trail that ends with the latest row that a writer knows of; it is put back when it is longer by a row.
+    pub(crate) fn take(&self, lease: Lease<'_>, head: Option<CheckpointId>) -> Option<Trail> {
+        let mut known = self.lock();
+        let place = known.place(lease);
+        let trail = known.trails.remove(&place)?;
+        known.bytes -= trail.size();
+        Some(trail).filter(|trail| head == Some(trail.head))
     }
 
-    /// Takes a trail out; it is put back when it is longer by a row.
-    pub(crate) fn take(&self, place: &Place) -> Option<Trail> {
+    pub(crate) fn put(&self, lease: Lease<'_>, trail: Trail) {
         let mut known = self.lock();
-        let trail = known.trails.remove(place)?;
-        known.bytes -= size(place, &trail);
-        Some(trail)
-    }
-
-    pub(crate) fn put(&self, place: Place, trail: Trail) {
-        let mut known = self.lock();
-        let size = size(&place, &trail);
-        if known.bytes + size > Self::MOST {
+        if known.bytes + trail.size() > Self::MOST {
             *known = Known::default();
         }
-        known.bytes += size;
-        known.trails.insert(place, trail);
+        known.bytes += trail.size();
+        let place = known.place(lease);
+        if let Some(other) = known.trails.insert(place, trail) {
+            known.bytes -= other.size();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -74,9 +72,10 @@ impl Trails {
     }
 }
 
-/// Names count too: they may be long.
-fn size((thread, namespace): &Place, trail: &Trail) -> usize {
-    size_of::<(Place, Trail)>() + thread.len() + namespace.len() + trail.bytes
+impl Known {
+    fn place(&self, lease: Lease<'_>) -> u64 {
+        self.trails.hasher().hash_one((lease.thread, lease.namespace))
+    }
 }
 
 impl Trail {
@@ -118,7 +117,7 @@ impl Trail {
         // A row that stays without its outline would pass for one that has none.
         outlines.remove(&self.head);
         shelf.rows.retain(|id, row| bodies.contains(id) && !outlines.contains(id) && row.cuts.is_empty());
-        shelf.rows.values_mut().for_each(|row| *row = Row::bare(&row.record));
+        shelf.rows.values_mut().for_each(Row::strip);
         if let Some(head) = shelf.rows.get_mut(&self.head) {
             head.outline = Some(outline);
         }
@@ -128,6 +127,11 @@ impl Trail {
         if self.bytes > Self::LONGEST {
             self.forget();
         }
+    }
+
+    /// About how much memory it takes.
+    fn size(&self) -> usize {
+        size_of::<(u64, Trail)>() + self.bytes
     }
 
     fn forget(&mut self) {
@@ -162,14 +166,14 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::checkpoint::{CheckpointRecord, Few, SharedMap, Source};
+    use crate::checkpoint::{CheckpointRecord, Epoch, Few, SharedMap, Source};
 
     fn row(number: u128, len: usize) -> Row {
         let id = CheckpointId::from_u128(number);
         let base = (number > 1).then(|| CheckpointId::from_u128(number - 1));
         let mut fields = Few::new();
         fields.push(FieldRecord { name: "log".into(), value: FieldValue::Tail(vec![Blob::from(&vec![0; len][..])]) });
-        Row::bare(&CheckpointRecord {
+        Row::bare(CheckpointRecord {
             format: 1,
             id,
             parent: base,
@@ -194,21 +198,33 @@ mod tests {
         assert_eq!((record.metadata.len(), record.control.len(), record.run, record.fields.len()), (0, 0, None, 1));
     }
 
-    fn place(number: usize) -> Place {
-        (format!("{number:05}"), String::new())
+    fn lease(thread: &str) -> Lease<'_> {
+        Lease::new(thread, "", Epoch::from_u64(1))
     }
 
     #[test]
     fn trails_hold_a_bounded_number_of_bytes() {
         let trails = Trails::default();
         for number in 0..200 {
-            trails.put(place(number), Trail::start(1, 0, row(1, 100 << 10), 1));
+            trails.put(lease(&number.to_string()), Trail::start(1, 0, row(1, 100 << 10), 1));
             let known = trails.lock();
             assert!(known.bytes <= Trails::MOST);
-            assert_eq!(known.trails.iter().map(|(place, trail)| size(place, trail)).sum::<usize>(), known.bytes);
+            assert_eq!(known.trails.values().map(Trail::size).sum::<usize>(), known.bytes);
         }
-        assert!(trails.take(&place(0)).is_none(), "the first was forgotten");
-        assert!(trails.take(&place(199)).is_some());
+        let head = Some(CheckpointId::from_u128(1));
+        assert!(trails.take(lease("0"), head).is_none(), "the first was forgotten");
+        assert!(trails.take(lease("199"), head).is_some());
+    }
+
+    #[test]
+    fn a_trail_is_taken_if_it_ends_where_the_writer_is() {
+        let (trails, head) = (Trails::default(), CheckpointId::from_u128(1));
+        for (wanted, is_there) in [(None, false), (Some(CheckpointId::from_u128(2)), false), (Some(head), true)] {
+            trails.put(lease("t"), Trail::start(1, 0, row(1, 9), 1));
+            trails.put(lease("t"), Trail::start(1, 0, row(1, 99), 1));
+            assert_eq!(trails.take(lease("t"), wanted).is_some(), is_there);
+            assert_eq!(trails.lock().bytes, 0);
+        }
     }
 
     #[test]
@@ -226,7 +242,8 @@ mod tests {
         assert!(Trail::start(1, 0, row(1, 9), 1).take_rows().is_some());
         let mut trail = Trail::start(1, 0, row(7, 9), 7);
         assert!(trail.take_rows().is_none(), "the rows below it were not written here");
-        let shelf = Shelf { rows: HashMap::from([(CheckpointId::from_u128(7), row(7, 9))]), ..Shelf::default() };
+        let mut shelf = Shelf::default();
+        shelf.rows.insert(CheckpointId::from_u128(7), row(7, 9));
         trail.outlined(shelf, Outline::default());
         assert_eq!(trail.go_on(row(8, 9), 1).take_rows().map(|shelf| shelf.rows.len()), Some(2));
     }

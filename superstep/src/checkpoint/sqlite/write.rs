@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use crate::checkpoint::rows::{
-    Desk, NewRow, Outline, PendingRow, RawPending, Row, Shelf, Trail, Trails, id_bytes, id_from, micros, take_in,
+    Desk, NewRow, Outline, PendingRow, RawPending, Row, Shelf, Trail, id_bytes, id_from, micros, take_in,
 };
 use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -67,8 +67,7 @@ impl Work<'_> {
 
     /// Adds a row; `known` is what whoever writes it knows of it.
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow, known: Row) -> Result<(), CheckpointError> {
-        let place = Trails::place(lease);
-        let trail = self.trails.take(&place).filter(|trail| row.head == Some(trail.head));
+        let trail = self.trails.take(lease, row.head);
         let only = to_take_in(row);
         let (trail, took) = match trail {
             Some(trail) if self.goes_along(&trail, lease, row, only)? => {
@@ -84,7 +83,7 @@ impl Work<'_> {
             },
         };
         let trail = self.add_with_writes(lease, row, trail, took)?;
-        self.trails.put(place, trail);
+        self.trails.put(lease, trail);
         Ok(())
     }
 

@@ -66,12 +66,7 @@ where
 {
     fn run(&mut self, connection: &Connection) -> bool {
         let Some(job) = self.job.take() else { return false };
-        // Whatever the job left half done in the database is rolled back, and its own values are gone.
-        let result = catch_unwind(AssertUnwindSafe(|| job(connection))).unwrap_or_else(|panic| {
-            let message = message(&*panic);
-            Err(DatabaseError::Panicked { database: self.database.to_string(), message }.into())
-        });
-        self.result.insert(result).is_ok()
+        self.result.insert(caught(&self.database, || job(connection))).is_ok()
     }
 
     fn answer(self: Box<Self>, fate: Result<(), &DatabaseError>) {
@@ -84,6 +79,15 @@ where
         // Nobody needs to wait for an answer.
         let _ = self.reply.send(result);
     }
+}
+
+/// Runs a job; a panic becomes an error. Whatever it left half done in the database is rolled back, and its own values are
+/// gone.
+pub(super) fn caught<T, E: From<DatabaseError>>(database: &str, job: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
+        let message = message(&*panic);
+        Err(DatabaseError::Panicked { database: database.to_owned(), message }.into())
+    })
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -54,10 +54,13 @@ async fn a_job_that_fails_without_company_is_taken_back() {
     assert!(notes(&database).await.is_empty());
 }
 
-/// The thread that does an awaited job.
+/// The thread that does a job that is waited for.
 async fn worker(database: &SqliteDatabase) -> thread::ThreadId {
     let id = |_: &Connection| Ok::<_, DatabaseError>(thread::current().id());
-    database.write_awaited(Synced::Yes, id).await.unwrap()
+    match database.write_here(Synced::Yes, (), |connection, ()| id(connection)) {
+        Ok(id) => id.unwrap(),
+        Err(()) => database.write(Synced::Yes, id).await.unwrap(),
+    }
 }
 
 /// Two threads that wake each other took as long as a commit.
@@ -88,7 +91,8 @@ async fn a_job_that_is_waited_for_does_not_pass_those_before_it() {
     let database = file.open();
     let gate = Gate::close(&database);
     let before = add(&database, "before");
-    let awaited = database.write_awaited(Synced::Yes, |connection| insert(connection, "awaited"));
+    let here = database.write_here(Synced::Yes, "awaited", |connection, text| insert(connection, text));
+    let awaited = add(&database, here.expect_err("others wait"));
     gate.open();
     before.await.unwrap();
     awaited.await.unwrap();

@@ -9,12 +9,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::job::Job;
+use super::job::{Job, caught};
 use super::open::cannot_start;
 use super::place::Place;
 use crate::database::sql::sqlite as sql;
@@ -70,37 +70,29 @@ impl Writer {
         Ok(Self { messages, thread: Mutex::new(Some(thread)), desk })
     }
 
-    /// Does it on this thread, if nobody else writes or waits; or gives it back.
-    pub(super) fn write_here(&self, synced: Synced, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
-        let mut answers = Answers::default();
-        self.on_lane(job, |lane, job| {
-            let mut group = Group::default();
-            group.add(synced, job);
-            lane.commit(&mut group, &mut answers);
-        })?;
-        answers.send();
-        Ok(())
+    /// Does it on this thread, if nobody else writes or waits; or gives back what it works with.
+    pub(super) fn write_here<W, T, E: From<DatabaseError>>(
+        &self,
+        synced: Synced,
+        with: W,
+        job: impl FnOnce(&Connection, W) -> Result<T, E>,
+    ) -> Result<Result<T, E>, W> {
+        match self.desk.free_lane().as_deref_mut() {
+            Some(Some(lane)) => Ok(lane.write_alone(synced, |connection| job(connection, with))),
+            _ => Err(with),
+        }
     }
 
     /// The same for a read.
-    pub(super) fn read_here(&self, job: Box<dyn Job>) -> Result<(), Box<dyn Job>> {
-        self.on_lane(job, |lane, job| lane.read(job))
-    }
-
-    fn on_lane(&self, job: Box<dyn Job>, work: impl FnOnce(&mut Lane, Box<dyn Job>)) -> Result<(), Box<dyn Job>> {
-        if self.desk.waiting.load(Ordering::Acquire) > 0 || !self.desk.is_quiet.load(Ordering::Acquire) {
-            return Err(job);
+    pub(super) fn read_here<W, T, E: From<DatabaseError>>(
+        &self,
+        with: W,
+        job: impl FnOnce(&Connection, W) -> Result<T, E>,
+    ) -> Result<Result<T, E>, W> {
+        match self.desk.free_lane().as_deref_mut() {
+            Some(Some(lane)) => Ok(caught(&lane.database, || job(&lane.connection, with))),
+            _ => Err(with),
         }
-        let mut lane = match self.desk.lane.try_lock() {
-            Ok(lane) => lane,
-            Err(TryLockError::Poisoned(lane)) => lane.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(job),
-        };
-        match &mut *lane {
-            Some(lane) => work(lane, job),
-            None => return Err(job),
-        }
-        Ok(())
     }
 
     pub(super) fn write(&self, synced: Synced, job: Box<dyn Job>) {
@@ -131,6 +123,18 @@ impl Writer {
 }
 
 impl Desk {
+    /// The connection, if nobody else writes or waits.
+    fn free_lane(&self) -> Option<MutexGuard<'_, Option<Lane>>> {
+        if self.waiting.load(Ordering::Acquire) > 0 || !self.is_quiet.load(Ordering::Acquire) {
+            return None;
+        }
+        match self.lane.try_lock() {
+            Ok(lane) => Some(lane),
+            Err(TryLockError::Poisoned(lane)) => Some(lane.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     fn work(&self, inbox: &Receiver<Message>) -> Result<(), DatabaseError> {
         while let Ok(first) = inbox.recv() {
             let mut slot = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,6 +187,21 @@ struct Lane {
 }
 
 impl Lane {
+    /// A transaction of one job.
+    fn write_alone<T, E: From<DatabaseError>>(
+        &mut self,
+        synced: Synced,
+        job: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.begin(synced)?;
+        let result = caught(&self.database, || job(&self.connection));
+        let fate = self.end(result.is_ok());
+        // If it failed, that says more than how its transaction ended.
+        let value = result?;
+        fate?;
+        Ok(value)
+    }
+
     fn commit(&mut self, group: &mut Group, answers: &mut Answers) {
         let Group { mut jobs, synced } = std::mem::take(group);
         while !jobs.is_empty() {
