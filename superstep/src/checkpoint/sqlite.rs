@@ -282,7 +282,7 @@ impl Checkpointer for SqliteSaver {
         let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, &checkpoint);
         let row = match desk.row(&checkpoint, &input, &self.shapes) {
-            Ok(row) => row,
+            Ok(row) => Box::new(row),
             Err(error) => return Saving::done(Err(error)),
         };
         let (shape, known) = (row.new_shape(), Row::bare(checkpoint));

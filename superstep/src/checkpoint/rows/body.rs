@@ -230,7 +230,7 @@ impl<'a> Desk<'a> {
         &self,
         stored: StoredRow,
         shapes: &HashMap<IdBytes, Shape>,
-    ) -> Result<(CheckpointId, Row), CheckpointError> {
+    ) -> Result<(CheckpointId, Box<Row>), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context, parents) = (columns.id, columns.bytes(), [columns.parent, columns.base]);
         if columns.base >= Some(id) {
@@ -245,7 +245,7 @@ impl<'a> Desk<'a> {
         let has_shape = shape.is_some();
         let (record, cuts) = body.into_record(id, parents, source, step, stored.run, shape);
         let needs_base = !cuts.is_empty();
-        Ok((id, Row { record, has_shape, cuts, needs_base, outline }))
+        Ok((id, Box::new(Row { record, has_shape, cuts, needs_base, outline })))
     }
 
     /// The same row, sealed for another thread.

@@ -27,8 +27,8 @@ pub(crate) struct Row {
 #[cfg(feature = "sqlite")]
 impl Row {
     /// As much of a row as an outline is made of; all records of a graph share their shape.
-    pub(crate) fn bare(record: CheckpointRecord) -> Self {
-        let mut row = Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None };
+    pub(crate) fn bare(record: CheckpointRecord) -> Box<Self> {
+        let mut row = Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None });
         row.strip();
         row
     }
@@ -65,7 +65,8 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
-pub(crate) type Rows = HashMap<CheckpointId, Row, Seeded>;
+/// Boxed: they are moved about, and large.
+pub(crate) type Rows = HashMap<CheckpointId, Box<Row>, Seeded>;
 
 /// Rows of one namespace.
 #[derive(Debug, Default)]
@@ -200,7 +201,7 @@ impl Shelf {
     }
 
     pub(crate) fn row(&self, id: CheckpointId) -> Result<&Row, Missing> {
-        self.rows.get(&id).ok_or_else(|| Missing(format!("checkpoint {id}")))
+        self.rows.get(&id).map(|row| &**row).ok_or_else(|| Missing(format!("checkpoint {id}")))
     }
 }
 

@@ -83,13 +83,13 @@ impl Trail {
     const LONGEST: usize = 256 << 10;
 
     /// The trail of a row that does not go on from the head of another.
-    pub(crate) fn start(space: i64, removals: i64, row: Row, depth: i64) -> Self {
+    pub(crate) fn start(space: i64, removals: i64, row: Box<Row>, depth: i64) -> Self {
         let rows = row.record.base.is_none().then(Shelf::default);
         Self { space, removals, head: row.record.id, depth: 0, rows, bytes: 0 }.go_on(row, depth)
     }
 
     /// The trail with the row after its head.
-    pub(crate) fn go_on(mut self, row: Row, depth: i64) -> Self {
+    pub(crate) fn go_on(mut self, row: Box<Row>, depth: i64) -> Self {
         (self.head, self.depth) = (row.record.id, depth);
         self.bytes += bytes(&row);
         match &mut self.rows {
@@ -117,12 +117,12 @@ impl Trail {
         // A row that stays without its outline would pass for one that has none.
         outlines.remove(&self.head);
         shelf.rows.retain(|id, row| bodies.contains(id) && !outlines.contains(id) && row.cuts.is_empty());
-        shelf.rows.values_mut().for_each(Row::strip);
+        shelf.rows.values_mut().for_each(|row| row.strip());
         if let Some(head) = shelf.rows.get_mut(&self.head) {
             head.outline = Some(outline);
         }
         self.depth = 0;
-        self.bytes = shelf.rows.values().map(bytes).sum();
+        self.bytes = shelf.rows.values().map(|row| bytes(row)).sum();
         self.rows = Some(shelf);
         if self.bytes > Self::LONGEST {
             self.forget();
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::checkpoint::{CheckpointRecord, Epoch, Few, SharedMap, Source};
 
-    fn row(number: u128, len: usize) -> Row {
+    fn row(number: u128, len: usize) -> Box<Row> {
         let id = CheckpointId::from_u128(number);
         let base = (number > 1).then(|| CheckpointId::from_u128(number - 1));
         let mut fields = Few::new();
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_bare_row_holds_its_fields_and_no_more() {
-        let Row { record, .. } = row(1, 9);
+        let record = row(1, 9).record;
         assert_eq!((record.metadata.len(), record.control.len(), record.run, record.fields.len()), (0, 0, None, 1));
     }
 

@@ -41,7 +41,7 @@ struct Moved {
 
 impl Moved {
     /// The trail that ends with the new row: the one of before, if it still holds.
-    fn trail(&self, before: Option<Trail>, row: &NewRow, known: Row) -> Trail {
+    fn trail(&self, before: Option<Trail>, row: &NewRow, known: Box<Row>) -> Trail {
         let holds =
             |trail: &Trail| trail.space == self.space && trail.removals == self.removals && row.base == row.head;
         match before.filter(holds) {
@@ -66,7 +66,7 @@ impl Work<'_> {
     }
 
     /// Adds a row; `known` is what whoever writes it knows of it.
-    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow, known: Row) -> Result<(), CheckpointError> {
+    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow, known: Box<Row>) -> Result<(), CheckpointError> {
         let trail = self.trails.take(lease, row.head);
         let only = to_take_in(row);
         let (trail, took) = match trail {
