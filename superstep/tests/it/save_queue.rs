@@ -123,6 +123,33 @@ async fn a_run_goes_on_beside_many_saves_if_the_checkpointer_keeps_their_order()
     assert_eq!(app.thread("t").history().await.unwrap().len(), 12);
 }
 
+/// Saves that are not done at once: each is waited for, also between steps that go on in one poll.
+#[tokio::test]
+async fn with_durability_sync_no_node_runs_before_the_step_before_it_is_saved() {
+    async fn check<H: Hook + Clone>(gate: Gate, hook: H) {
+        let runs = Count::default();
+        let app = ten_rounds(&runs).checkpointer(Hooked::new(hook)).compile().unwrap();
+        let run = app.invoke(Notes::update().log(["in"])).thread("t").durability(Durability::Sync);
+        let run = tokio::spawn(run.into_future());
+        // The input, the start, and ten rounds.
+        for served in 0..12 {
+            while gate.begun.get() <= served {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!((gate.begun.get(), runs.get()), (served + 1, served.saturating_sub(1)));
+            gate.open.add_permits(1);
+        }
+        assert_eq!(run.await.unwrap().unwrap().state.total, 10);
+    }
+    let gate = || Gate { open: Arc::new(Semaphore::new(0)), begun: Count::default() };
+    let (one, other) = (gate(), gate());
+    check(one.clone(), one).await;
+    check(other.clone(), Ordered(other)).await;
+}
+
 /// A disk that stands still must not fill the memory.
 #[tokio::test]
 async fn the_saves_beside_a_run_are_bounded() {

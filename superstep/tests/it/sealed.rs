@@ -30,6 +30,24 @@ async fn threads_outlive<C: Checkpointer>(saver: impl Fn(Seal) -> C, seals: [Sea
     assert_eq!(app.invoke(hello()).thread("new").await.unwrap().state.messages.len(), 4);
 }
 
+/// Copies had the values under the new key, and the names of the graph under the old one.
+async fn copies_need_the_new_key_only<C: Checkpointer>(saver: impl Fn(Seal) -> C, seals: [Seal; 3]) {
+    let [before, both, after] = seals;
+    let hello = || AgentState { messages: vec![Message::user("hello")] };
+    let app = echo(saver(before));
+    for _ in 0..3 {
+        app.invoke(hello()).thread("t").await.unwrap();
+    }
+    let app = echo(saver(both));
+    for (from, to) in [("t", "again"), ("again", "t")] {
+        app.copy_thread(from, to).await.unwrap();
+        app.delete_thread(from).await.unwrap();
+    }
+    let app = echo(saver(after));
+    assert_eq!(app.thread("t").history().await.unwrap().len(), 9);
+    assert_eq!(app.invoke(hello()).thread("t").await.unwrap().state.messages.len(), 8);
+}
+
 /// A program that had forgotten its seal, or had a wrong key, sealed the names of a graph anew, and no other thread of the
 /// graph could be read any more.
 async fn nobody_spoils_threads<C: Checkpointer>(saver: impl Fn(Seal) -> C) {
@@ -82,6 +100,14 @@ mod sqlite {
     async fn threads_outlive_the_key_that_was_there_before_them() {
         let saver = SqliteSaver::memory().unwrap();
         threads_outlive(|seal| saver.clone().seal(seal), rotation()).await;
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_is_copied_is_encrypted_anew() {
+        for seals in [rotation(), turning_on()] {
+            let saver = SqliteSaver::memory().unwrap();
+            copies_need_the_new_key_only(|seal| saver.clone().seal(seal), seals).await;
+        }
     }
 
     #[tokio::test]
@@ -138,6 +164,14 @@ mod postgres {
     async fn threads_outlive_the_key_that_was_there_before_them() {
         let saver = PostgresSaver::new(&database("rotation").await);
         threads_outlive(|seal| saver.clone().seal(seal), rotation()).await;
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_is_copied_is_encrypted_anew() {
+        for (seals, name) in [(rotation(), "copied"), (turning_on(), "copied_on")] {
+            let saver = PostgresSaver::new(&database(name).await);
+            copies_need_the_new_key_only(|seal| saver.clone().seal(seal), seals).await;
+        }
     }
 
     #[tokio::test]

@@ -1,10 +1,12 @@
 //! Copying a thread, while its writers go on.
 
+use std::collections::HashMap;
+
 use super::read::{pending, stored};
 use super::work::{Param, Work, all, bytes, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, NewRow, Outline};
+use crate::checkpoint::rows::{Desk, IdBytes, NewRow, Outline};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
 
@@ -32,10 +34,11 @@ impl PostgresSaver {
         if spaces.is_empty() {
             return Err(nothing(from));
         }
+        let mut shapes = HashMap::new();
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
             let (source, target) = (self.desk(from, &space.name), self.desk(to, &space.name));
-            work.copy_checkpoints(source, target, space.key, copy).await?;
+            work.copy_checkpoints(source, target, space.key, copy, &mut shapes).await?;
             work.copy_pending(source, target, space.key, copy).await?;
         }
         Ok(transaction.commit().await?)
@@ -80,6 +83,7 @@ impl Work<'_> {
         to: Desk<'_>,
         space: i64,
         copy: i64,
+        shapes: &mut HashMap<Vec<u8>, IdBytes>,
     ) -> Result<(), CheckpointError> {
         let mut after = None;
         loop {
@@ -87,7 +91,15 @@ impl Work<'_> {
             let found = self.rows(sql::PAGE, params).await?;
             let mut rows = Vec::with_capacity(found.len());
             for row in &found {
-                let (new, outline) = from.resealed(self.saver.done(stored(row))?, to)?;
+                let stored = self.saver.done(stored(row))?;
+                let shape = match shapes.get(&stored.shape) {
+                    Some(shape) => *shape,
+                    None => {
+                        let shape = self.copy_shape(from, to, &stored.shape).await?;
+                        *shapes.entry(stored.shape.clone()).or_insert(shape)
+                    }
+                };
+                let (new, outline) = from.resealed(stored, to, shape)?;
                 rows.push((new, outline, self.saver.column(row, 13)?));
             }
             after = rows.last().map(|(row, _, _)| bytes(row.id));
@@ -97,6 +109,15 @@ impl Work<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// The name of a shape where it is sealed as the saver seals now.
+    async fn copy_shape(&self, from: Desk<'_>, to: Desk<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
+        let found = self.row(sql::SHAPE, params![digest => BYTEA]).await?;
+        let sealed = found.as_ref().map(|row| self.saver.column::<&[u8]>(row, 0)).transpose()?;
+        let (digest, sealed) = from.resealed_shape(digest, sealed, to)?;
+        self.rows(sql::ADD_SHAPE, params![&digest[..] => BYTEA, sealed => BYTEA]).await?;
+        Ok(digest)
     }
 
     async fn add_copy(

@@ -248,18 +248,20 @@ impl<'a> Desk<'a> {
         Ok((id, Box::new(Row { record, has_shape, cuts, needs_base, outline })))
     }
 
-    /// The same row, sealed for another thread.
+    /// The same row, sealed for another thread, where its shape has this name.
     pub(crate) fn resealed(
         &self,
         stored: StoredRow,
         to: Desk<'_>,
+        shape: IdBytes,
     ) -> Result<(NewRow, Option<Outline>), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context) = (columns.id, columns.bytes());
         let opened = self.seal.open(&self.context(b"checkpoint", &context), &stored.body);
         let body = opened.map_err(|why| self.fail(id, "checkpoint", why.to_string()))?;
         let outline = self.open_outline(id, stored.outline.as_deref())?;
-        let Columns { parent, base, root, source, step, created_at, shape, .. } = columns;
+        let context = Columns { shape, ..columns }.bytes();
+        let Columns { parent, base, root, source, step, created_at, .. } = columns;
         let row = NewRow {
             id,
             parent,
@@ -312,6 +314,19 @@ impl<'a> Desk<'a> {
             return Err(self.fail(id, "outline", "it names something twice"));
         }
         Ok(Some(outline))
+    }
+
+    /// The same shape as another thread has it: its name there, and what is sealed.
+    pub(crate) fn resealed_shape(
+        &self,
+        digest: &[u8],
+        sealed: Option<&[u8]>,
+        to: Desk<'_>,
+    ) -> Result<(IdBytes, Vec<u8>), CheckpointError> {
+        let missing = || self.fail("?", "shape", "it is not in the database; the database is damaged");
+        let (_, shape) = self.open_shape(digest, sealed.ok_or_else(missing)?)?;
+        let digest = to.shape_digest(&shape);
+        Ok((digest, to.seal.seal(&[b"shape", &digest], &shape)))
     }
 
     pub(crate) fn open_shape(&self, digest: &[u8], sealed: &[u8]) -> Result<(IdBytes, Shape), CheckpointError> {

@@ -1,6 +1,6 @@
 //! Threads as a whole: forgetting, copying, pruning and sweeping, in batches beside those who write.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use rusqlite::params;
@@ -10,7 +10,7 @@ use super::Work;
 use super::read::stored;
 use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{
-    Desk, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment, take_in,
+    Desk, IdBytes, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment, take_in,
 };
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -87,10 +87,11 @@ impl Work<'_> {
         let epoch = self.next_epoch()?;
         self.done(self.run(sql::CLAIM, params![to, epoch, micros(SystemTime::now())]))?;
         let thread = self.done(self.connection.query_row(sql::THREAD, [to], |row| row.get(0)))?;
+        let mut shapes = HashMap::new();
         for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
-            self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key)?;
+            self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key, &mut shapes)?;
         }
         Ok(expired)
     }
@@ -102,7 +103,14 @@ impl Work<'_> {
     }
 
     /// Copies row by row: each is sealed for the thread it belongs to.
-    fn copy_space(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+    fn copy_space(
+        &self,
+        from: Desk<'_>,
+        to: Desk<'_>,
+        space: i64,
+        copy: i64,
+        shapes: &mut HashMap<Vec<u8>, IdBytes>,
+    ) -> Result<(), CheckpointError> {
         let mut after = Vec::new();
         loop {
             let page = || {
@@ -116,7 +124,11 @@ impl Work<'_> {
             let Some((last, _, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
             after.clone_from(&last.id);
             for (stored, depth, took) in rows {
-                let (row, outline) = from.resealed(stored, to)?;
+                let shape = match shapes.get(&stored.shape) {
+                    Some(shape) => *shape,
+                    None => *shapes.entry(stored.shape.clone()).or_insert(self.copy_shape(from, to, &stored.shape)?),
+                };
+                let (row, outline) = from.resealed(stored, to, shape)?;
                 let taken = took.map(|took| from.taken(row.id, row.base, &took)).transpose()?;
                 let taken = taken.map(|taken| from.resealed_pending(&taken, to)).transpose()?;
                 self.add(copy, &row, depth, taken.as_ref().map(take_in).as_deref())?;
@@ -125,6 +137,13 @@ impl Work<'_> {
                 }
             }
         }
+    }
+
+    /// The name of a shape where it is sealed as the saver seals now.
+    fn copy_shape(&self, from: Desk<'_>, to: Desk<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
+        let sealed: Vec<Vec<u8>> = self.column(sql::SHAPE, [digest])?;
+        let (digest, sealed) = from.resealed_shape(digest, sealed.first().map(Vec::as_slice), to)?;
+        self.done(self.run(sql::ADD_SHAPE, params![digest, sealed])).map(|_| digest)
     }
 
     fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {

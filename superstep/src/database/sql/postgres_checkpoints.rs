@@ -178,6 +178,7 @@ pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = 
 pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
 pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
 /// One that is there stays: others can open it.
+pub(crate) const SHAPE: &str = "SELECT body FROM {schema}.superstep_shapes WHERE digest = $1";
 pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
 pub(crate) const ADD_CHECKPOINT: &str = "

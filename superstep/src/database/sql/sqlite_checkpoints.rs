@@ -284,6 +284,7 @@ pub(crate) const SPACES: &str = "
     SELECT s.key, s.name, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
     WHERE t.name = ?1 ORDER BY s.name
 ";
+pub(crate) const SHAPE: &str = "SELECT body FROM superstep_shapes WHERE digest = ?1";
 pub(crate) const THREAD: &str = "SELECT key FROM superstep_threads WHERE name = ?1";
 /// Whether there are checkpoints of a thread, and it has not expired.
 pub(crate) const IS_ALIVE: &str = "

@@ -91,7 +91,7 @@ async fn a_job_that_is_waited_for_does_not_pass_those_before_it() {
     let database = file.open();
     let gate = Gate::close(&database);
     let before = add(&database, "before");
-    let here = database.write_here(Synced::Yes, "awaited", |connection, text| insert(connection, text));
+    let here = database.write_here(Synced::Yes, "awaited", insert);
     let awaited = add(&database, here.expect_err("others wait"));
     gate.open();
     before.await.unwrap();
