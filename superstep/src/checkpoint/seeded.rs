@@ -31,7 +31,8 @@ impl Hasher for SeededHasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
-    fn write_u8(&mut self, _: u8) {
-        // The mark after a text: parts are told apart without it.
+    /// The mark after a text: parts are told apart without it.
+    fn write_u8(&mut self, mark: u8) {
+        debug_assert_eq!(mark, 0xff, "only texts and larger numbers are hashed");
     }
 }

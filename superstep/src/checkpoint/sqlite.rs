@@ -124,10 +124,9 @@ impl SqliteSaver {
     fn save<W: Send + 'static>(
         &self,
         lease: Lease<'_>,
-        with: W,
+        mut with: W,
         job: fn(&Work<'_>, Lease<'_>, W) -> Result<(), CheckpointError>,
     ) -> Saving {
-        let mut with = with;
         if lease.is_awaited {
             let here = |connection: &Connection, with| job(&self.settings.on(connection), lease, with);
             with = match self.database.write_here(Synced::Yes, with, here) {

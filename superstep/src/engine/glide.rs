@@ -20,7 +20,7 @@ use crate::node::{Outcome, TaskInput};
 use crate::plan::{Plan, StopAt};
 use crate::state::State;
 
-/// How many steps are run before other tasks of the runtime may have the thread.
+/// So many steps count as one: after 128 of those the runtime gives the thread to others.
 const BREATH: usize = 64;
 
 /// Whether a step is over.
@@ -44,7 +44,9 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
-            for _ in 0..BREATH {
+            // What has to be on the disk takes its time: each counts.
+            let is_synced = self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync);
+            for _ in 0..if is_synced { 1 } else { BREATH } {
                 let ahead = tasks::ahead(&plan, &self.live);
                 self.may_step()?;
                 let node = match ahead {

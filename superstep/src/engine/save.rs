@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
-use self::queue::SaveQueue;
+use self::queue::{Going, SaveQueue};
 use super::apply::{guarded, keeps_last};
 use super::bridge::{Bridge, migrated_state};
 use super::control;
@@ -473,7 +473,7 @@ impl<S: State> Saver<S> {
         match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
-                lock(&self.queue.going).push_back(tokio::spawn(saving));
+                lock(&self.queue.going).push_back(Going::Beside(tokio::spawn(saving)));
                 Ok(())
             }
         }
@@ -519,6 +519,9 @@ impl<S: State> Saver<S> {
         record: CheckpointRecord,
         cx: &mut Poller<'_>,
     ) -> Result<Option<Unsaved>, CheckpointError> {
+        if self.durability == Durability::Sync {
+            return self.put_in_turn(record, cx);
+        }
         if self.queue.in_line.load(Ordering::Acquire) > 0 {
             return Ok(Some(Unsaved::Waits(Box::new(record))));
         }
@@ -531,20 +534,35 @@ impl<S: State> Saver<S> {
         let mut saving = self.start_checkpoint(record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result)?,
-            Poll::Pending if self.durability == Durability::Sync => return Ok(Some(Unsaved::Goes(saving))),
-            Poll::Pending => going.push_back(tokio::spawn(saving)),
+            Poll::Pending => going.push_back(Going::Beside(tokio::spawn(saving))),
         }
         Ok(None)
+    }
+
+    /// The same with durability `sync`. The save may take the thread for a while, and others may come meanwhile: they wait
+    /// for their turn, and not for a lock. If it is not done then, whoever has the turn drives it.
+    fn put_in_turn(&self, record: CheckpointRecord, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, CheckpointError> {
+        let waits = |record| Ok(Some(Unsaved::Waits(Box::new(record))));
+        let Some(_turn) = self.queue.free_turn() else { return waits(record) };
+        if !lock(&self.queue.going).is_empty() {
+            return waits(record);
+        }
+        self.queue.check()?;
+        let mut saving = self.start_checkpoint(record);
+        match Pin::new(&mut saving).poll(cx) {
+            Poll::Ready(result) => self.queue.note(result).map(|()| None),
+            Poll::Pending => {
+                lock(&self.queue.going).push_back(Going::Asked(saving));
+                Ok(Some(Unsaved::Goes))
+            }
+        }
     }
 
     /// Waits for a checkpoint that is not saved.
     pub(crate) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), CheckpointError> {
         match unsaved {
             Unsaved::Waits(record) => self.put(record).await,
-            Unsaved::Goes(saving) => {
-                let _turn = self.queue.turn().await;
-                self.queue.note(saving.await)
-            }
+            Unsaved::Goes => self.flush().await,
         }
     }
 
@@ -588,7 +606,7 @@ pub(crate) enum Unsaved {
     /// The one before it is still being saved.
     Waits(Box<CheckpointRecord>),
     /// It is being saved.
-    Goes(Saving),
+    Goes,
 }
 
 /// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.

@@ -140,6 +140,7 @@ async fn dies_at_every_call(durability: Durability, fault: Fault, slow: bool) {
 #[tokio::test(start_paused = true)]
 async fn a_refused_call_loses_nothing_when_steps_are_saved_at_once() {
     dies_at_every_call(Durability::Sync, Fault::Refused, false).await;
+    dies_at_every_call(Durability::Sync, Fault::Refused, true).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,6 +152,7 @@ async fn a_refused_call_loses_nothing_when_steps_are_saved_in_the_background() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_served_but_not_acknowledged_does_nothing_twice() {
     dies_at_every_call(Durability::Sync, Fault::Unacknowledged, false).await;
+    dies_at_every_call(Durability::Sync, Fault::Unacknowledged, true).await;
     dies_at_every_call(Durability::Async, Fault::Unacknowledged, false).await;
     dies_at_every_call(Durability::Async, Fault::Unacknowledged, true).await;
 }
@@ -158,6 +160,7 @@ async fn a_call_that_was_served_but_not_acknowledged_does_nothing_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_dies_in_a_call_loses_nothing_that_was_saved() {
     dies_at_every_call(Durability::Sync, Fault::Death, false).await;
+    dies_at_every_call(Durability::Sync, Fault::Death, true).await;
     dies_at_every_call(Durability::Async, Fault::Death, false).await;
     dies_at_every_call(Durability::Async, Fault::Death, true).await;
 }

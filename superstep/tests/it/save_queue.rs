@@ -250,6 +250,65 @@ async fn a_loop_that_never_waits_lets_others_have_the_thread() {
     }
 }
 
+/// A step that is on the disk takes its time: others waited for thousands of them.
+#[tokio::test]
+async fn steps_that_are_saved_at_once_let_others_have_the_thread_more_often() {
+    let (runs, seen) = (Count::default(), Arc::new(Mutex::new(None)));
+    let counted = runs.clone();
+    let node = move |_: Notes| {
+        counted.up();
+        async { Notes::update().total(1) }
+    };
+    let graph = StateGraph::new()
+        .add_node("n", node)
+        .add_edge(START, "n")
+        .add_conditional_edges("n", |notes: &Notes| if notes.total < 1000 { "n" } else { END });
+    let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+    let first_look = seen.clone();
+    tokio::spawn(async move { *first_look.lock().unwrap() = Some(runs.get()) });
+    app.invoke(()).thread("t").recursion_limit(2000).durability(Durability::Sync).await.unwrap();
+    let seen = seen.lock().unwrap().expect("others had the thread");
+    assert!(seen <= 200, "after {seen} steps");
+}
+
+/// One save at a time, as a pool of one connection has it: what has begun must go on.
+#[derive(Clone)]
+struct OneAtATime(Arc<Semaphore>);
+
+#[async_trait]
+impl Hook for OneAtATime {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        if matches!(call, Call::Put(_) | Call::PutWrites { .. }) {
+            let _connection = self.0.acquire().await.expect("nobody closes it");
+            tokio::task::yield_now().await;
+            return serving.await;
+        }
+        serving.await
+    }
+}
+
+/// A step's save had begun and was not asked again before the task that a node had left behind had saved too, which waited
+/// for it: the run hung.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_goes_on_while_a_task_that_outlives_its_node_saves_too() {
+    let audit: Task<i64, i64> = Task::new("audit", async |number: i64| Ok::<_, BoxError>(number));
+    for _ in 0..200 {
+        let audit = audit.clone();
+        let node = move |notes: Notes, cx: Context| {
+            tokio::spawn(audit.call(&cx, notes.total).into_future());
+            async { Notes::update().total(1) }
+        };
+        let graph = StateGraph::new()
+            .add_node("n", node)
+            .add_edge(START, "n")
+            .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END });
+        let app = graph.checkpointer(Hooked::new(OneAtATime(Arc::new(Semaphore::new(1))))).compile().unwrap();
+        let run = app.invoke(()).thread("t").durability(Durability::Sync);
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(20), run.into_future()).await;
+        assert_eq!(ended.expect("it comes to its end").unwrap().state.total, 10);
+    }
+}
+
 /// With durability `exit`, a step that could not be merged took the whole run with it, even its input.
 #[tokio::test]
 async fn a_merge_that_fails_at_exit_keeps_what_was_before_it() {

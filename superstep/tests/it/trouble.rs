@@ -149,7 +149,7 @@ mod sqlite {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_full_disk_ends_the_run_and_nothing_else() {
         let switch = by_statements("PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000");
         for durability in ALL {
@@ -157,7 +157,7 @@ mod sqlite {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_database_that_became_read_only_ends_the_run_and_nothing_else() {
         let switch = by_statements("PRAGMA query_only = ON", "PRAGMA query_only = OFF");
         for durability in ALL {
@@ -167,7 +167,7 @@ mod sqlite {
 
     /// SQLite goes on with a file that has no name any more: the run ended well, and all of it was nowhere.
     #[cfg(unix)]
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_folder_that_vanished_ends_the_run_and_nothing_else() {
         for durability in ALL {
             let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trouble").join(format!("gone-{durability:?}"));

@@ -4,6 +4,7 @@
 mod forged;
 mod new;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -164,7 +165,8 @@ impl<'a> Desk<'a> {
             let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
             pending.push(self.consumed_row(base, task, id, &record.fields)?);
         }
-        let body = NewBody::new(record, base_control);
+        let needs_base = Cell::new(false);
+        let body = NewBody::new(record, base_control, &needs_base);
         let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
         let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
@@ -179,7 +181,7 @@ impl<'a> Desk<'a> {
             run,
             shape,
             shape_body,
-            needs_base: body.has_cuts(),
+            needs_base: needs_base.get(),
             body: sealed,
             pending,
         })
@@ -461,7 +463,7 @@ impl CheckpointBody {
             created_at: SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH),
             metadata: self.metadata.into(),
             parents: parents.collect::<BTreeMap<_, _>>().into(),
-            shape: shape.unwrap_or_else(|| Blob::default().into()),
+            shape: shape.unwrap_or_else(Shape::none),
             control: self.control,
             fields,
             writes: Vec::new(),

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
-#[cfg(feature = "sqlite")]
-use crate::checkpoint::SharedMap;
 use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{
     Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
 };
+#[cfg(feature = "sqlite")]
+use crate::checkpoint::{Shape, SharedMap};
 use crate::id::CheckpointId;
 
 /// A checkpoint's row, opened.
@@ -26,7 +26,7 @@ pub(crate) struct Row {
 
 #[cfg(feature = "sqlite")]
 impl Row {
-    /// As much of a row as an outline is made of; all records of a graph share their shape.
+    /// As much of a row as an outline is made of.
     pub(crate) fn bare(record: CheckpointRecord) -> Box<Self> {
         let mut row = Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None });
         row.strip();
@@ -35,10 +35,10 @@ impl Row {
 
     /// Leaves as much of a row that needs no base as an outline is made of.
     pub(crate) fn strip(&mut self) {
-        let CheckpointRecord { run, metadata, parents, control, writes, .. } = &mut self.record;
+        let CheckpointRecord { run, metadata, parents, shape, control, writes, .. } = &mut self.record;
         (*run, *metadata, *parents) = (None, SharedMap::default(), SharedMap::default());
-        (*control, *writes) = (Blob::default(), Vec::new());
-        (self.needs_base, self.outline) = (false, None);
+        (*shape, *control, *writes) = (Shape::none(), Blob::default(), Vec::new());
+        (self.has_shape, self.needs_base, self.outline) = (false, false, None);
     }
 }
 

@@ -18,7 +18,8 @@ use crate::id::CheckpointId;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trails(Arc<Mutex<Known>>);
 
-/// Trails by a hash of thread and namespace: one of another place with the same hash has another head.
+/// Trails by a hash of thread and namespace. One of another place with the same hash does no harm: each names its space,
+/// whose thread must have the epoch of whoever uses it, and no two threads have the same.
 #[derive(Debug, Default)]
 struct Known {
     trails: HashMap<u64, Trail, Seeded>,

@@ -266,6 +266,51 @@ async fn a_full_disk_fails_the_group_and_spares_the_jobs_after_it() {
     assert_eq!(notes(&database).await, ["after"]);
 }
 
+/// The same for jobs on the spot, which are no part of a group.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_job_on_the_spot_that_fails_is_taken_back_and_spares_the_next() {
+    let children = Component {
+        name: "children",
+        scripts: &["CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+                    CREATE TABLE parents (id INTEGER PRIMARY KEY)"],
+    };
+    let database = SqliteDatabase::memory_with(&[NOTES, children]).unwrap();
+    let here = |job: fn(&Connection) -> Result<(), DatabaseError>| {
+        let done = database.write_here(Synced::Yes, (), |connection, ()| job(connection));
+        done.expect("nobody else writes")
+    };
+    let failed = here(|connection| {
+        insert(connection, "failed")?;
+        connection.execute("no SQL", []).in_database(connection).map(drop)
+    });
+    assert!(matches!(failed, Err(DatabaseError::Statement { .. })), "{failed:?}");
+    let panicked = here(|connection| {
+        insert(connection, "panicked")?;
+        panic!("on purpose")
+    });
+    assert!(panicked.unwrap_err().to_string().ends_with("panicked: on purpose"));
+    let full = here(|connection| {
+        let pages = pragma(connection, "PRAGMA page_count")?;
+        pragma(connection, &format!("PRAGMA max_page_count = {}", pages + 1))?;
+        insert(connection, &"large".repeat(100_000))
+    });
+    assert!(matches!(full, Err(DatabaseError::Full { .. })), "{full:?}");
+    here(|connection| pragma(connection, "PRAGMA max_page_count = 100000").map(drop)).unwrap();
+    let strict = database.read(|c| c.execute_batch("PRAGMA foreign_keys = ON").in_database(c));
+    strict.await.unwrap();
+    let orphan = here(|connection| {
+        insert(connection, "beside an orphan")?;
+        connection.execute("INSERT INTO children VALUES (7)", []).in_database(connection).map(drop)
+    });
+    assert!(matches!(orphan, Err(DatabaseError::Statement { .. })), "found by the commit: {orphan:?}");
+    here(|connection| insert(connection, "later")).unwrap();
+    assert_eq!(notes(&database).await, ["later"]);
+
+    let read = database.read_here((), |_, ()| -> Result<(), DatabaseError> { panic!("on purpose") });
+    assert!(read.expect("nobody writes").unwrap_err().to_string().ends_with("panicked: on purpose"));
+    assert_eq!(notes(&database).await, ["later"]);
+}
+
 #[tokio::test]
 async fn what_was_queued_is_done_before_the_database_closes() {
     let file = File::new();

@@ -8,11 +8,11 @@ use std::task::{Context as Poller, Poll};
 
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::checkpoint::CheckpointError;
+use crate::checkpoint::{CheckpointError, Saving};
 use crate::context::lock;
 
-/// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, to its
-/// end even if the run is dropped. The next one waits for it, unless the checkpointer keeps the order by itself.
+/// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, or the run
+/// waits for it. The next one waits too, unless the checkpointer keeps the order by itself.
 #[derive(Default)]
 pub(super) struct SaveQueue {
     /// The saves that are going on, in order.
@@ -24,7 +24,22 @@ pub(super) struct SaveQueue {
     failed: OnceLock<CheckpointError>,
 }
 
-pub(super) type Going = JoinHandle<Result<(), CheckpointError>>;
+/// A save that is going on.
+pub(super) enum Going {
+    /// Beside the run, to its end even if the run is dropped.
+    Beside(JoinHandle<Result<(), CheckpointError>>),
+    /// For whoever waits for it: it goes on when it is asked.
+    Asked(Saving),
+}
+
+impl Going {
+    fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
+        match self {
+            Going::Beside(task) => Pin::new(task).poll(cx).map(joined),
+            Going::Asked(saving) => Pin::new(saving).poll(cx),
+        }
+    }
+}
 
 /// The right to save next.
 pub(super) struct Turn<'a> {
@@ -47,6 +62,13 @@ impl SaveQueue {
         Turn { _place: place, _turn: self.turns.lock().await }
     }
 
+    /// The same if nobody has it.
+    pub(super) fn free_turn(&self) -> Option<Turn<'_>> {
+        let turn = self.turns.try_lock().ok()?;
+        self.in_line.fetch_add(1, Ordering::AcqRel);
+        Some(Turn { _place: InLine(&self.in_line), _turn: turn })
+    }
+
     /// Waits for the saves that are going on. Whoever is dropped while waiting leaves it to the next.
     pub(super) async fn settle(&self) -> Result<(), CheckpointError> {
         let ended = std::future::poll_fn(|cx| {
@@ -62,9 +84,9 @@ impl SaveQueue {
     /// must not ask for it again.
     pub(super) fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
         while let Some(first) = going.front_mut() {
-            let Poll::Ready(ended) = Pin::new(first).poll(cx) else { return Ok(()) };
+            let Poll::Ready(ended) = first.poll(cx) else { return Ok(()) };
             going.pop_front();
-            self.note(joined(ended))?;
+            self.note(ended)?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! What rows say, as it is written: nothing of a record is copied before it is encoded.
 //!
-//! The order and the names are those of the types that are read; golden databases show that they stay the same.
+//! The order and the names are those of the types that are read, and golden databases keep those from changing.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -27,8 +28,8 @@ pub(super) struct NewBody<'a> {
 }
 
 impl<'a> NewBody<'a> {
-    /// What the base's control part holds is not kept again.
-    pub(super) fn new(record: &'a CheckpointRecord, base_control: &'a [u8]) -> Self {
+    /// What the base's control part holds is not kept again; `has_cuts` says so when it is encoded.
+    pub(super) fn new(record: &'a CheckpointRecord, base_control: &'a [u8], has_cuts: &'a Cell<bool>) -> Self {
         let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             format: record.format,
@@ -36,16 +37,8 @@ impl<'a> NewBody<'a> {
             metadata: &record.metadata,
             parents: Parents(&record.parents),
             control: &record.control,
-            fields: Fields { fields: &record.fields, base_control },
+            fields: Fields { all: &record.fields, base_control, has_cuts },
         }
-    }
-
-    /// Whether some of its values are cut from the base.
-    pub(super) fn has_cuts(&self) -> bool {
-        let Fields { fields, base_control } = self.fields;
-        let is_cut = |write: &Blob| find(base_control, write).is_some();
-        let has_cuts = |field: &FieldRecord| matches!(&field.value, FieldValue::Tail(tail) if tail.iter().any(is_cut));
-        !base_control.is_empty() && fields.iter().any(has_cuts)
     }
 }
 
@@ -57,20 +50,25 @@ impl Serialize for Parents<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
 struct Fields<'a> {
-    fields: &'a [FieldRecord],
+    all: &'a [FieldRecord],
     base_control: &'a [u8],
+    has_cuts: &'a Cell<bool>,
 }
 
-impl<'a> Serialize for Fields<'a> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let value = |value: &'a FieldValue| match value {
+impl Fields<'_> {
+    fn value<'b>(&'b self, value: &'b FieldValue) -> NewValue<'b> {
+        match value {
             FieldValue::Whole(bytes) => NewValue::Whole(bytes),
-            FieldValue::Tail(writes) => NewValue::Tail(Tail { writes, base_control: self.base_control }),
+            FieldValue::Tail(writes) => NewValue::Tail(Tail { writes, of: self }),
             FieldValue::Absent => NewValue::Absent,
-        };
-        serializer.collect_seq(self.fields.iter().map(|field| (&*field.name, value(&field.value))))
+        }
+    }
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        serializer.collect_seq(self.all.iter().map(|field| (&*field.name, self.value(&field.value))))
     }
 }
 
@@ -84,13 +82,16 @@ enum NewValue<'a> {
 
 struct Tail<'a> {
     writes: &'a [Blob],
-    base_control: &'a [u8],
+    of: &'a Fields<'a>,
 }
 
 impl<'a> Serialize for Tail<'a> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let write = |bytes: &'a Blob| match find(self.base_control, bytes) {
-            Some(at) => NewWrite::Cut(at as u32, bytes.len() as u32),
+        let write = |bytes: &'a Blob| match find(self.of.base_control, bytes) {
+            Some(at) => {
+                self.of.has_cuts.set(true);
+                NewWrite::Cut(at as u32, bytes.len() as u32)
+            }
             None => NewWrite::Here(bytes),
         };
         serializer.collect_seq(self.writes.iter().map(write))
