@@ -169,9 +169,13 @@ pub(super) enum Written {
 
 impl Written {
     /// Takes in several records, which are of different tasks.
-    pub(super) fn add_all(&mut self, tasks: Vec<TaskRecord>) {
+    pub(super) fn add_all(&mut self, mut tasks: Vec<TaskRecord>) {
         match self {
-            Written::Nothing if tasks.len() > 1 => {
+            // Mostly, and the record is moved once.
+            Written::Nothing if tasks.len() == 1 => {
+                tasks.drain(..).for_each(|task| *self = Written::ByOne(KeptTask::new(task)));
+            }
+            Written::Nothing if !tasks.is_empty() => {
                 let mut all = ByTask::default();
                 all.add_all(tasks);
                 *self = Written::ByMany(Box::new(all));

@@ -146,7 +146,7 @@ impl Desk {
                     Message::Write(synced, job) => group.add(synced, job),
                     Message::Read(job) => {
                         lane.commit(&mut group, &mut answers);
-                        lane.read(job);
+                        lane.read(job, &mut answers);
                     }
                     Message::Close => {
                         lane.commit(&mut group, &mut answers);
@@ -277,9 +277,9 @@ impl Lane {
     }
 
     /// Between transactions, so that it sees nothing that is not committed.
-    fn read(&self, mut job: Box<dyn Job>) {
+    fn read(&self, mut job: Box<dyn Job>, answers: &mut Answers) {
         job.run(&self.connection);
-        job.answer(Ok(()));
+        answers.0.push((job, None));
     }
 
     fn close(self) -> Result<(), DatabaseError> {
