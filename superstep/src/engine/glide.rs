@@ -5,6 +5,7 @@
 //! The parts are those of every other step; only the way between them is shorter.
 
 use std::task::{Context as Poller, Poll};
+use std::time::{Duration, Instant};
 
 use super::apply::apply_one;
 use super::attempt::{End, Finished, poll_node};
@@ -20,8 +21,14 @@ use crate::node::{Outcome, TaskInput};
 use crate::plan::{Plan, StopAt};
 use crate::state::State;
 
-/// So many steps count as one: after 128 of those the runtime gives the thread to others.
+/// How many steps are run before the run takes a breath.
 const BREATH: usize = 64;
+
+/// The same if each has to be on the disk, which takes its time.
+const SHORT_BREATH: usize = 8;
+
+/// After so long at most, a breath gives the thread to others.
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// Whether a step is over.
 enum Over<S: State> {
@@ -44,9 +51,8 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
-            // What has to be on the disk takes its time: each counts.
             let is_synced = self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync);
-            for _ in 0..if is_synced { 1 } else { BREATH } {
+            for _ in 0..if is_synced { SHORT_BREATH } else { BREATH } {
                 let ahead = tasks::ahead(&plan, &self.live);
                 self.may_step()?;
                 let node = match ahead {
@@ -87,6 +93,17 @@ impl<S: State> Run<S> {
             return Ok((Tick::Breathe, None));
         }
         self.prepare_next()
+    }
+
+    /// Gives the thread to others, if it is time. The runtime counts breaths, and does not know how long they were.
+    pub(super) async fn breathe(&mut self) {
+        let last = *self.breathed.get_or_insert_with(Instant::now);
+        if last.elapsed() < LONGEST {
+            tokio::task::consume_budget().await;
+        } else {
+            tokio::task::yield_now().await;
+            self.breathed = Some(Instant::now());
+        }
     }
 
     fn prepare_next(&mut self) -> Result<(Tick, Option<Started<S>>), Error> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use serde_json::Value;
 use smallvec::SmallVec;
@@ -101,6 +102,8 @@ pub(crate) struct Run<S: State> {
     pub(super) input: Option<Start<S>>,
     /// Writes were merged in part: the state cannot be saved.
     pub(super) is_torn: bool,
+    /// When the run gave the thread to others last.
+    pub(super) breathed: Option<Instant>,
 }
 
 impl<S: State> Run<S> {
@@ -141,6 +144,7 @@ impl<S: State> Run<S> {
             namespace_key,
             input: None,
             is_torn: false,
+            breathed: None,
             output,
         }
     }
@@ -189,7 +193,7 @@ impl<S: State> Run<S> {
                 Tick::Done => return Ok(Ended::Done),
                 Tick::Paused => return Ok(Ended::Paused(Vec::new())),
                 Tick::Breathe => {
-                    tokio::task::consume_budget().await;
+                    self.breathe().await;
                     continue;
                 }
                 Tick::Save(unsaved) => {
