@@ -539,11 +539,15 @@ impl<S: State> Saver<S> {
         Ok(None)
     }
 
-    /// The same with durability `sync`. The save may take the thread for a while, and others may come meanwhile: they wait
-    /// for their turn, and not for a lock. If it is not done then, whoever has the turn drives it.
+    /// The same with durability `sync`. The save may take the thread for a while, and calls that a node has left behind may
+    /// save meanwhile: they wait for their turn, and not for a lock. If it is not done then, whoever has the turn drives it.
     fn put_in_turn(&self, record: CheckpointRecord, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, CheckpointError> {
         let waits = |record| Ok(Some(Unsaved::Waits(Box::new(record))));
-        let Some(_turn) = self.queue.free_turn() else { return waits(record) };
+        let others_save = Arc::strong_count(&self.queue) > 1;
+        let turn = if others_save { self.queue.free_turn() } else { None };
+        if others_save && turn.is_none() {
+            return waits(record);
+        }
         if !lock(&self.queue.going).is_empty() {
             return waits(record);
         }
