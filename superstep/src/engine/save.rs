@@ -6,7 +6,6 @@ mod queue;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
@@ -23,7 +22,6 @@ use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue,
     Labels, Lease, ListQuery, SavedCheckpoint, SavedField, Saving, SharedMap, Source, TaskRecord, Texts, WriteRecord,
 };
-use crate::context::lock;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
 use crate::state::{CodecError, Put, Scratch, State};
@@ -465,7 +463,7 @@ impl<S: State> Saver<S> {
             self.queue.settle().await?;
             return self.queue.note(self.start(job).await);
         }
-        if lock(&self.queue.going).len() >= self.most_under_way() {
+        if self.queue.len() >= self.most_under_way() {
             self.queue.settle().await?;
         }
         self.queue.check()?;
@@ -473,7 +471,7 @@ impl<S: State> Saver<S> {
         match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
-                lock(&self.queue.going).push_back(Going::Beside(tokio::spawn(saving)));
+                self.queue.add(Going::Beside(tokio::spawn(saving)));
                 Ok(())
             }
         }
@@ -514,49 +512,30 @@ impl<S: State> Saver<S> {
     }
 
     /// Saves a checkpoint without waiting; gives back what the run has to wait for.
+    ///
+    /// The save may take the thread for a while, and calls that a node has left behind may save meanwhile: they wait for
+    /// their turn, and not for a lock. Without such calls nobody else has the queue, and it needs no turns.
     pub(crate) fn put_now(
         &self,
         record: CheckpointRecord,
         cx: &mut Poller<'_>,
     ) -> Result<Option<Unsaved>, CheckpointError> {
-        if self.durability == Durability::Sync {
-            return self.put_in_turn(record, cx);
-        }
-        if self.queue.in_line.load(Ordering::Acquire) > 0 {
-            return Ok(Some(Unsaved::Waits(Box::new(record))));
-        }
-        let mut going = lock(&self.queue.going);
-        self.queue.take_ended(&mut going, cx)?;
-        if going.len() >= self.most_under_way() {
-            return Ok(Some(Unsaved::Waits(Box::new(record))));
-        }
-        self.queue.check()?;
-        let mut saving = self.start_checkpoint(record);
-        match Pin::new(&mut saving).poll(cx) {
-            Poll::Ready(result) => self.queue.note(result)?,
-            Poll::Pending => going.push_back(Going::Beside(tokio::spawn(saving))),
-        }
-        Ok(None)
-    }
-
-    /// The same with durability `sync`. The save may take the thread for a while, and calls that a node has left behind may
-    /// save meanwhile: they wait for their turn, and not for a lock. If it is not done then, whoever has the turn drives it.
-    fn put_in_turn(&self, record: CheckpointRecord, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, CheckpointError> {
-        let waits = |record| Ok(Some(Unsaved::Waits(Box::new(record))));
         let others_save = Arc::strong_count(&self.queue) > 1;
         let turn = if others_save { self.queue.free_turn() } else { None };
-        if others_save && turn.is_none() {
-            return waits(record);
-        }
-        if !lock(&self.queue.going).is_empty() {
-            return waits(record);
+        if others_save && turn.is_none() || self.queue.ended(cx)? >= self.most_under_way() {
+            return Ok(Some(Unsaved::Waits(Box::new(record))));
         }
         self.queue.check()?;
         let mut saving = self.start_checkpoint(record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result).map(|()| None),
+            Poll::Pending if self.durability == Durability::Async => {
+                self.queue.add(Going::Beside(tokio::spawn(saving)));
+                Ok(None)
+            }
+            // Whoever has the turn drives it.
             Poll::Pending => {
-                lock(&self.queue.going).push_back(Going::Asked(saving));
+                self.queue.add(Going::Asked(saving));
                 Ok(Some(Unsaved::Goes))
             }
         }
@@ -572,7 +551,7 @@ impl<S: State> Saver<S> {
 
     /// How many saves may go on beside the run.
     fn most_under_way(&self) -> usize {
-        if self.checkpointer.keeps_order() { 64 } else { 1 }
+        if self.durability == Durability::Async && self.checkpointer.keeps_order() { 64 } else { 1 }
     }
 
     /// Waits until all is saved.

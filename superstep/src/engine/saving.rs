@@ -1,7 +1,8 @@
 //! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
 
 use std::collections::HashMap;
-use std::task::Context as Poller;
+use std::future::poll_fn;
+use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
 
@@ -54,10 +55,13 @@ impl<S: State> Run<S> {
         self.live.former = None;
         match &self.saver {
             None => self.checkpoint = None,
-            Some(saver) => {
+            Some(saver) if saver.durability == Durability::Exit => {
                 self.checkpoint = Some(self.shared.ids().next(self.step));
-                if saver.durability != Durability::Exit {
-                    self.save_checkpoint(self.step).await?;
+            }
+            Some(_) => {
+                let unsaved = poll_fn(|cx| Poll::Ready(self.put_checkpoint_now(cx))).await?;
+                if let Some(unsaved) = unsaved {
+                    self.save_unsaved(unsaved).await?;
                 }
             }
         }

@@ -15,11 +15,11 @@ use crate::context::lock;
 /// waits for it. The next one waits too, unless the checkpointer keeps the order by itself.
 #[derive(Default)]
 pub(super) struct SaveQueue {
-    /// The saves that are going on, in order.
-    pub(super) going: Mutex<VecDeque<Going>>,
-    /// Who waits for it or is about to save, one after another; and how many they are.
+    /// The saves that are going on, in order; and how many they are.
+    going: Mutex<VecDeque<Going>>,
+    under_way: AtomicUsize,
+    /// Who waits for them or is about to save, one after another.
     turns: tokio::sync::Mutex<()>,
-    pub(super) in_line: AtomicUsize,
     /// The first failure. Nothing is saved after it, so that no step is missing in between.
     failed: OnceLock<CheckpointError>,
 }
@@ -42,31 +42,35 @@ impl Going {
 }
 
 /// The right to save next.
-pub(super) struct Turn<'a> {
-    _place: InLine<'a>,
-    _turn: tokio::sync::MutexGuard<'a, ()>,
-}
-
-struct InLine<'a>(&'a AtomicUsize);
-
-impl Drop for InLine<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-}
+pub(super) type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 impl SaveQueue {
     pub(super) async fn turn(&self) -> Turn<'_> {
-        self.in_line.fetch_add(1, Ordering::AcqRel);
-        let place = InLine(&self.in_line);
-        Turn { _place: place, _turn: self.turns.lock().await }
+        self.turns.lock().await
     }
 
     /// The same if nobody has it.
     pub(super) fn free_turn(&self) -> Option<Turn<'_>> {
-        let turn = self.turns.try_lock().ok()?;
-        self.in_line.fetch_add(1, Ordering::AcqRel);
-        Some(Turn { _place: InLine(&self.in_line), _turn: turn })
+        self.turns.try_lock().ok()
+    }
+
+    /// How many saves are going on.
+    pub(super) fn len(&self) -> usize {
+        self.under_way.load(Ordering::Acquire)
+    }
+
+    pub(super) fn add(&self, save: Going) {
+        let mut going = lock(&self.going);
+        going.push_back(save);
+        self.under_way.store(going.len(), Ordering::Release);
+    }
+
+    /// How many saves are going on after those have been taken out that have ended.
+    pub(super) fn ended(&self, cx: &mut Poller<'_>) -> Result<usize, CheckpointError> {
+        if self.len() > 0 {
+            self.take_ended(&mut lock(&self.going), cx)?;
+        }
+        Ok(self.len())
     }
 
     /// Waits for the saves that are going on. Whoever is dropped while waiting leaves it to the next.
@@ -82,10 +86,11 @@ impl SaveQueue {
 
     /// Takes out the saves that have ended, and gives the first error. Each gives its result once: the end of the run
     /// must not ask for it again.
-    pub(super) fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
+    fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
         while let Some(first) = going.front_mut() {
             let Poll::Ready(ended) = first.poll(cx) else { return Ok(()) };
             going.pop_front();
+            self.under_way.store(going.len(), Ordering::Release);
             self.note(ended)?;
         }
         Ok(())
