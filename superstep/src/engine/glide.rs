@@ -27,7 +27,7 @@ const BREATH: usize = 64;
 /// The same if each has to be on the disk, which takes its time.
 const SHORT_BREATH: usize = 8;
 
-/// After so long at most, a breath gives the thread to others.
+/// A breath after so long gives the thread to others.
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// Whether a step is over.

@@ -6,6 +6,7 @@ mod queue;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
@@ -522,6 +523,8 @@ impl<S: State> Saver<S> {
     ) -> Result<Option<Unsaved>, CheckpointError> {
         let others_save = Arc::strong_count(&self.queue) > 1;
         let turn = if others_save { self.queue.free_turn() } else { None };
+        // What those have done who had the queue before is seen: it pairs with their letting go of it.
+        fence(Ordering::Acquire);
         if others_save && turn.is_none() || self.queue.ended(cx)? >= self.most_under_way() {
             return Ok(Some(Unsaved::Waits(Box::new(record))));
         }
@@ -545,7 +548,10 @@ impl<S: State> Saver<S> {
     pub(crate) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), CheckpointError> {
         match unsaved {
             Unsaved::Waits(record) => self.put(record).await,
-            Unsaved::Goes => self.flush().await,
+            Unsaved::Goes => {
+                let _asked = self.queue.drop_asked();
+                self.flush().await
+            }
         }
     }
 

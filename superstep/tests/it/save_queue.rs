@@ -320,6 +320,45 @@ async fn a_save_goes_on_while_a_task_that_outlives_its_node_saves_too() {
     }
 }
 
+/// The third checkpoint has a connection, and is never saved.
+#[derive(Clone)]
+struct NeverDone(Arc<Semaphore>, Count);
+
+#[async_trait]
+impl Hook for NeverDone {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        if matches!(call, Call::Put(_)) && self.1.up() == 2 {
+            let _connection = self.0.acquire().await.expect("nobody closes it");
+            std::future::pending::<()>().await;
+        }
+        serving.await
+    }
+}
+
+/// A save that had begun was kept by a task that a node had left behind, and nobody asked it to go on: its connection was
+/// gone as long as the task lived.
+#[tokio::test]
+async fn a_dropped_run_drops_the_save_that_it_waited_for() {
+    let connection = Arc::new(Semaphore::new(1));
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let node = move |_: Notes, cx: Context| {
+        *keep.lock().unwrap() = Some(cx);
+        async { Notes::update().total(1) }
+    };
+    let graph = StateGraph::new().add_node("n", node).add_edge(START, "n");
+    let saver = Hooked::new(NeverDone(connection.clone(), Count::default()));
+    let app = graph.checkpointer(saver).compile().unwrap();
+    let run = tokio::spawn(app.invoke(()).thread("t").durability(Durability::Sync).into_future());
+    while connection.available_permits() > 0 {
+        tokio::task::yield_now().await;
+    }
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    assert!(kept.lock().unwrap().is_some(), "someone still has the context");
+    assert_eq!(connection.available_permits(), 1);
+}
+
 /// With durability `exit`, a step that could not be merged took the whole run with it, even its input.
 #[tokio::test]
 async fn a_merge_that_fails_at_exit_keeps_what_was_before_it() {

@@ -20,6 +20,7 @@ impl PostgresSaver {
         }
         let mut client = self.client().await?;
         let epoch = self.take_name(&mut client, from, to).await?;
+        let shapes = self.work(&client).copy_shapes(self.desk(from, ""), self.desk(to, "")).await?;
         let transaction = self.database.begin_fixed(&mut client).await?;
         let work = self.work(transaction.client());
         let held = work.row(sql::HOLD, params![to => TEXT]).await?;
@@ -34,11 +35,10 @@ impl PostgresSaver {
         if spaces.is_empty() {
             return Err(nothing(from));
         }
-        let mut shapes = HashMap::new();
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
             let (source, target) = (self.desk(from, &space.name), self.desk(to, &space.name));
-            work.copy_checkpoints(source, target, space.key, copy, &mut shapes).await?;
+            work.copy_checkpoints(source, target, space.key, copy, &shapes).await?;
             work.copy_pending(source, target, space.key, copy).await?;
         }
         Ok(transaction.commit().await?)
@@ -66,6 +66,11 @@ impl PostgresSaver {
     }
 }
 
+fn new_shape(from: &str) -> CheckpointError {
+    let why = format!("thread `{from}` has a shape that was not there; copy it again, or the database is damaged");
+    CheckpointError::backend(why)
+}
+
 fn nothing(from: &str) -> CheckpointError {
     CheckpointError::refused(format!("there is no thread `{from}` to copy"))
 }
@@ -83,7 +88,7 @@ impl Work<'_> {
         to: Desk<'_>,
         space: i64,
         copy: i64,
-        shapes: &mut HashMap<Vec<u8>, IdBytes>,
+        shapes: &HashMap<Vec<u8>, IdBytes>,
     ) -> Result<(), CheckpointError> {
         let mut after = None;
         loop {
@@ -92,13 +97,7 @@ impl Work<'_> {
             let mut rows = Vec::with_capacity(found.len());
             for row in &found {
                 let stored = self.saver.done(stored(row))?;
-                let shape = match shapes.get(&stored.shape) {
-                    Some(shape) => *shape,
-                    None => {
-                        let shape = self.copy_shape(from, to, &stored.shape).await?;
-                        *shapes.entry(stored.shape.clone()).or_insert(shape)
-                    }
-                };
+                let shape = *shapes.get(&stored.shape).ok_or_else(|| new_shape(from.thread))?;
                 let (new, outline) = from.resealed(stored, to, shape)?;
                 rows.push((new, outline, self.saver.column(row, 13)?));
             }
@@ -111,13 +110,17 @@ impl Work<'_> {
         }
     }
 
-    /// The name of a shape where it is sealed as the saver seals now.
-    async fn copy_shape(&self, from: Desk<'_>, to: Desk<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
-        let found = self.row(sql::SHAPE, params![digest => BYTEA]).await?;
-        let sealed = found.as_ref().map(|row| self.saver.column::<&[u8]>(row, 0)).transpose()?;
-        let (digest, sealed) = from.resealed_shape(digest, sealed, to)?;
-        self.rows(sql::ADD_SHAPE, params![&digest[..] => BYTEA, sealed => BYTEA]).await?;
-        Ok(digest)
+    /// The names of a thread's shapes where they are sealed as the saver seals now. Not in the transaction of the copy: all
+    /// who save a graph for the first time would wait for its end.
+    async fn copy_shapes(&self, from: Desk<'_>, to: Desk<'_>) -> Result<HashMap<Vec<u8>, IdBytes>, CheckpointError> {
+        let mut shapes = HashMap::new();
+        for row in &self.rows(sql::SHAPES, params![from.thread => TEXT]).await? {
+            let (digest, sealed): (&[u8], &[u8]) = (self.saver.column(row, 0)?, self.saver.column(row, 1)?);
+            let (copy, sealed) = from.resealed_shape(digest, Some(sealed), to)?;
+            self.run(sql::ADD_SHAPE, params![&copy[..] => BYTEA, sealed => BYTEA]).await?;
+            shapes.insert(digest.to_vec(), copy);
+        }
+        Ok(shapes)
     }
 
     async fn add_copy(

@@ -178,7 +178,6 @@ pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = 
 pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
 pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
 /// One that is there stays: others can open it.
-pub(crate) const SHAPE: &str = "SELECT body FROM {schema}.superstep_shapes WHERE digest = $1";
 pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
 pub(crate) const ADD_CHECKPOINT: &str = "
@@ -473,6 +472,16 @@ pub(crate) const REMOVE_PENDING: &str =
 pub(crate) const SET_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = $2 WHERE key = $1";
 pub(crate) const REMOVE_SPACE: &str = "DELETE FROM {schema}.superstep_spaces WHERE key = $1";
 
+/// The shapes of a thread.
+pub(crate) const SHAPES: &str = concat!(
+    "SELECT h.digest, h.body FROM {schema}.superstep_shapes h WHERE h.digest IN (
+        SELECT c.shape
+        FROM {schema}.superstep_threads t JOIN {schema}.superstep_spaces s ON s.thread = t.key
+            JOIN {schema}.superstep_checkpoints c ON c.space = s.key
+        WHERE ",
+    thread!("$1"),
+    ")"
+);
 /// A page of the rows of a namespace, with all that is in them.
 pub(crate) const PAGE: &str = concat!(
     "SELECT 0::BIGINT, ",

@@ -1,6 +1,7 @@
 //! Saves that go on beside a run.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -36,8 +37,23 @@ impl Going {
     fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
         match self {
             Going::Beside(task) => Pin::new(task).poll(cx).map(joined),
-            Going::Asked(saving) => Pin::new(saving).poll(cx),
+            Going::Asked(saving) => catch_unwind(AssertUnwindSafe(|| Pin::new(saving).poll(cx)))
+                .unwrap_or_else(|_| Poll::Ready(Err(CheckpointError::backend("a save panicked")))),
         }
+    }
+}
+
+/// Drops the saves that go on when they are asked: nobody would, if whoever waits for them is gone.
+pub(super) struct DropAsked<'a>(&'a SaveQueue);
+
+impl Drop for DropAsked<'_> {
+    fn drop(&mut self) {
+        let mut going = lock(&self.0.going);
+        let (asked, others) = going.drain(..).partition(|save| matches!(save, Going::Asked(_)));
+        *going = others;
+        self.0.under_way.store(going.len(), Ordering::Release);
+        drop(going);
+        drop::<VecDeque<Going>>(asked);
     }
 }
 
@@ -57,6 +73,11 @@ impl SaveQueue {
     /// How many saves are going on.
     pub(super) fn len(&self) -> usize {
         self.under_way.load(Ordering::Acquire)
+    }
+
+    /// Held by whoever waits for saves that go on when they are asked.
+    pub(super) fn drop_asked(&self) -> DropAsked<'_> {
+        DropAsked(self)
     }
 
     pub(super) fn add(&self, save: Going) {
