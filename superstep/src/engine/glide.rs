@@ -27,7 +27,7 @@ const BREATH: usize = 64;
 /// The same if each has to be on the disk, which takes its time.
 const SHORT_BREATH: usize = 8;
 
-/// A breath after so long gives the thread to others.
+/// If each has to be on the disk, a breath after so long gives the thread to others.
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// Whether a step is over.
@@ -51,8 +51,7 @@ impl<S: State> Run<S> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
-            let is_synced = self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync);
-            for _ in 0..if is_synced { SHORT_BREATH } else { BREATH } {
+            for _ in 0..if self.is_synced() { SHORT_BREATH } else { BREATH } {
                 let ahead = tasks::ahead(&plan, &self.live);
                 self.may_step()?;
                 let node = match ahead {
@@ -95,8 +94,16 @@ impl<S: State> Run<S> {
         self.prepare_next()
     }
 
-    /// Gives the thread to others, if it is time. The runtime counts breaths, and does not know how long they were.
+    fn is_synced(&self) -> bool {
+        self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync)
+    }
+
+    /// Gives the thread to others, if it is time. The runtime counts breaths, and does not know how long they were: where
+    /// that matters, the clock decides too. Elsewhere it must not, so that a run gives way at the same points each time.
     pub(super) async fn breathe(&mut self) {
+        if !self.is_synced() {
+            return tokio::task::consume_budget().await;
+        }
         let last = *self.breathed.get_or_insert_with(Instant::now);
         if last.elapsed() < LONGEST {
             tokio::task::consume_budget().await;

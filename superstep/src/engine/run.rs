@@ -216,7 +216,7 @@ impl<S: State> Run<S> {
             if self.after_tick().await? {
                 return Ok(Ended::Paused(Vec::new()));
             }
-            self.breathe().await;
+            tokio::task::consume_budget().await;
         }
     }
 
