@@ -17,6 +17,12 @@ const FIND: &str = "
     SELECT n.text FROM notes n LEFT JOIN notes o ON o.text = n.text AND o.text > ?1 WHERE n.text = ?1 LIMIT ?2
 ";
 const NOTES: Component = Component { name: "notes", scripts: &[CREATE] };
+/// With foreign keys on, a child without a parent is found by the commit, not before.
+const CHILDREN: Component = Component {
+    name: "children",
+    scripts: &["CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+                CREATE TABLE parents (id INTEGER PRIMARY KEY)"],
+};
 
 #[tokio::test]
 async fn a_job_that_fails_or_panics_is_taken_back_alone() {
@@ -223,13 +229,7 @@ async fn a_group_is_synced_if_one_of_its_jobs_wants_it() {
 
 #[tokio::test]
 async fn a_commit_that_fails_fails_all_its_jobs() {
-    let children = Component {
-        name: "children",
-        scripts: &["CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
-                    CREATE TABLE parents (id INTEGER PRIMARY KEY)"],
-    };
-    let database = SqliteDatabase::memory_with(&[NOTES, children]).unwrap();
-    // A violation that is found by the commit, not before.
+    let database = SqliteDatabase::memory_with(&[NOTES, CHILDREN]).unwrap();
     let strict = database.read(|c| c.execute_batch("PRAGMA foreign_keys = ON").in_database(c));
     strict.await.unwrap();
 
@@ -269,12 +269,7 @@ async fn a_full_disk_fails_the_group_and_spares_the_jobs_after_it() {
 /// The same for jobs on the spot, which are no part of a group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_job_on_the_spot_that_fails_is_taken_back_and_spares_the_next() {
-    let children = Component {
-        name: "children",
-        scripts: &["CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
-                    CREATE TABLE parents (id INTEGER PRIMARY KEY)"],
-    };
-    let database = SqliteDatabase::memory_with(&[NOTES, children]).unwrap();
+    let database = SqliteDatabase::memory_with(&[NOTES, CHILDREN]).unwrap();
     let here = |job: fn(&Connection) -> Result<(), DatabaseError>| {
         let done = database.write_here(Synced::Yes, (), |connection, ()| job(connection));
         done.expect("nobody else writes")
