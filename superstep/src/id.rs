@@ -241,6 +241,10 @@ impl<T: OfTask> ByTask<T> {
         }
     }
 
+    pub(crate) fn into_list(self) -> Vec<T> {
+        self.list
+    }
+
     pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
         self.place(task).map(|place| &self.list[place])
     }
@@ -259,15 +263,6 @@ impl<T: OfTask> ByTask<T> {
                 self.places = Some(Box::new(places.collect()));
             }
             None => {}
-        }
-    }
-
-    /// The same for one or several; they must be of different tasks that are not there yet.
-    pub(crate) fn add_all(&mut self, list: Vec<T>) {
-        if self.list.is_empty() && list.len() <= Self::FEW {
-            self.list = list;
-        } else {
-            list.into_iter().for_each(|known| self.push(known));
         }
     }
 }

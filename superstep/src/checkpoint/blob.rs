@@ -31,6 +31,16 @@ enum Held {
     Shared(Arc<[u8]>),
 }
 
+impl Blob {
+    /// The bytes that lie in place, and how many of them count.
+    pub(crate) fn small(&self) -> Option<(u8, &[u8; SMALL])> {
+        match &self.0 {
+            Held::Small { len, bytes } => Some((*len, bytes)),
+            Held::Shared(_) => None,
+        }
+    }
+}
+
 impl Default for Blob {
     fn default() -> Self {
         Self(Held::Small { len: 0, bytes: [0; SMALL] })

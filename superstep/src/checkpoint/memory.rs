@@ -2,7 +2,7 @@
 //!
 //! Every checkpoint shares what did not change with its base, so a step costs what it wrote.
 
-mod entry;
+mod packed;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::{
     Source, Swept, TaskRecord, check_name,
 };
 use crate::id::CheckpointId;
-use entry::{Entry, Written};
+use packed::{Packed, Place};
 
 /// Keeps checkpoints in memory; clones share them.
 ///
@@ -79,9 +79,9 @@ impl Thread {
     }
 
     /// Forgets what is not to be kept, and says how much that was.
-    fn retain(&mut self, keep: impl Fn(&str, &Entry, bool) -> bool) -> usize {
-        let root = self.root.retain(|entry, latest| keep("", entry, latest));
-        let inner = self.inner.iter_mut().map(|(name, space)| space.retain(|entry, latest| keep(name, entry, latest)));
+    fn retain(&mut self, keep: impl Fn(&str, &Namespace, Place) -> bool) -> usize {
+        let root = self.root.retain(|space, place| keep("", space, place));
+        let inner = self.inner.iter_mut().map(|(name, space)| space.retain(|space, place| keep(name, space, place)));
         let forgotten = root + inner.sum::<usize>();
         self.inner.retain(|_, space| !space.checkpoints.is_empty());
         forgotten
@@ -91,7 +91,8 @@ impl Thread {
 /// The checkpoints in the order of their ids, which is mostly the order in which they come.
 #[derive(Debug, Clone, Default)]
 struct Namespace {
-    checkpoints: Vec<Entry>,
+    checkpoints: Vec<Place>,
+    packed: Packed,
 }
 
 impl MemorySaver {
@@ -163,45 +164,65 @@ impl Namespace {
         }
     }
 
-    fn get(&self, id: CheckpointId) -> Option<&Entry> {
-        self.place(id).ok().map(|place| &self.checkpoints[place])
-    }
-
-    fn get_mut(&mut self, id: CheckpointId) -> Option<&mut Entry> {
-        self.place(id).ok().map(|place| &mut self.checkpoints[place])
-    }
-
     fn head(&self) -> Option<CheckpointId> {
         self.checkpoints.last().map(|latest| latest.id)
     }
 
     fn find(&self, checkpoint: Option<CheckpointId>) -> Option<SavedCheckpoint> {
-        match checkpoint {
-            Some(id) => self.get(id).map(Entry::saved),
-            None => self.checkpoints.last().map(Entry::saved),
-        }
+        let place = match checkpoint {
+            Some(id) => self.checkpoints[self.place(id).ok()?],
+            None => *self.checkpoints.last()?,
+        };
+        Some(self.packed.saved(place))
     }
 
-    fn retain(&mut self, keep: impl Fn(&Entry, bool) -> bool) -> usize {
-        let (before, head) = (self.checkpoints.len(), self.head());
-        self.checkpoints.retain(|entry| keep(entry, Some(entry.id) == head));
-        before - self.checkpoints.len()
+    /// The checkpoints that are asked for, the latest first.
+    fn list(&self, query: &ListQuery) -> Vec<SavedCheckpoint> {
+        let is_wanted = |place: &&Place| {
+            let head = self.packed.head(**place);
+            query.wants(place.id, head.source, head.step, &self.packed.common(**place).metadata)
+        };
+        let found = self.checkpoints.iter().rev().filter(is_wanted);
+        found.take(query.limit.unwrap_or(usize::MAX)).map(|place| self.packed.saved(*place)).collect()
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Self, Place) -> bool) -> usize {
+        let mut kept = self.checkpoints.clone();
+        kept.retain(|place| keep(self, *place));
+        let forgotten = self.checkpoints.len() - kept.len();
+        if forgotten > 0 {
+            self.packed = self.packed.only(&mut kept);
+            self.checkpoints = kept;
+        }
+        forgotten
+    }
+
+    fn is_of_run(&self, place: Place, run: &str) -> bool {
+        self.packed.common(place).run.as_deref() == Some(run)
     }
 
     /// Forgets what the steps of a run wrote under the checkpoints that they went on from.
     fn forget_writes_of(&mut self, run: &str) {
         for place in 0..self.checkpoints.len() {
-            let entry = &self.checkpoints[place];
-            if entry.run.as_deref() != Some(run) || entry.source != Source::Loop {
+            let head = self.packed.head(self.checkpoints[place]);
+            if !self.is_of_run(self.checkpoints[place], run) || head.source != Source::Loop {
                 continue;
             }
-            let (step, base) = (entry.step, entry.base.map(|base| self.place(base)));
-            if let Some(Ok(base)) = base
-                && self.checkpoints[base].step + 1 == step
+            if let Some(Ok(base)) = head.base.map(|base| self.place(base))
+                && self.packed.head(self.checkpoints[base]).step + 1 == head.step
             {
-                self.checkpoints[base].written = Written::Nothing;
+                self.checkpoints[base].forget_written();
             }
         }
+    }
+
+    fn check_room(&self) -> Result<(), CheckpointError> {
+        if self.packed.is_full() {
+            return Err(CheckpointError::refused(
+                "the checkpoints of a namespace take more than 3 GB in memory; prune it",
+            ));
+        }
+        Ok(())
     }
 
     fn put(&mut self, lease: Lease<'_>, record: CheckpointRecord) -> Result<(), CheckpointError> {
@@ -216,27 +237,26 @@ impl Namespace {
     }
 
     fn add(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
-        let writes = std::mem::take(&mut record.writes);
-        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
-        let base = match record.base {
-            Some(base) => Some(self.get_mut(base).ok_or_else(missing)?),
-            None => None,
-        };
-        let entry = Entry::new(record, base.as_deref());
+        self.check_room()?;
+        let missing = |_| CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
+        let base = record.base.map(|base| self.place(base)).transpose().map_err(missing)?;
+        let place = self.packed.add(&mut record, base.map(|base| self.checkpoints[base]));
         if let Some(base) = base {
-            base.written.add_all(writes);
+            record.writes.iter_mut().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
         }
         if self.checkpoints.len() == self.checkpoints.capacity() {
             // By half, not twofold: there are many threads, and most are short.
-            self.checkpoints.reserve_exact(if self.checkpoints.is_empty() { 8 } else { self.checkpoints.len() / 2 });
+            self.checkpoints.reserve_exact((self.checkpoints.len() / 2).max(12));
         }
-        self.checkpoints.push(entry);
+        self.checkpoints.push(place);
         Ok(())
     }
 
-    fn put_writes(&mut self, checkpoint: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
-        let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
-        self.get_mut(checkpoint).ok_or_else(missing)?.written.add(task);
+    fn put_writes(&mut self, checkpoint: CheckpointId, mut task: TaskRecord) -> Result<(), CheckpointError> {
+        self.check_room()?;
+        let missing = |_| CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
+        let place = self.place(checkpoint).map_err(missing)?;
+        self.packed.write(&mut self.checkpoints[place], &mut task);
         Ok(())
     }
 }
@@ -296,11 +316,8 @@ impl Checkpointer for MemorySaver {
         namespace: &str,
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        let find = |space: &Namespace| {
-            let found = space.checkpoints.iter().rev().filter(|e| e.is_wanted(query));
-            found.take(query.limit.unwrap_or(usize::MAX)).map(Entry::saved).collect()
-        };
-        Ok(self.read(thread, |known| known.get(namespace).map(find)).flatten().unwrap_or_default())
+        let find = |known: &Thread| known.get(namespace).map(|space| space.list(query));
+        Ok(self.read(thread, find).flatten().unwrap_or_default())
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
@@ -346,23 +363,27 @@ impl Checkpointer for MemorySaver {
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         Ok(self.change(thread, |known| {
-            let root: Vec<_> = known.root.checkpoints.iter().map(|e| (e.id, e.created_at)).collect();
+            let times = |place: &Place| (place.id, known.root.packed.head(*place).created_at);
+            let root: Vec<_> = known.root.checkpoints.iter().map(times).collect();
             let root = prune.kept(&root);
             let kept = PruneKept::new(&root);
-            known.retain(|namespace, entry, is_latest| match namespace {
-                "" => root.contains(&entry.id),
-                inner => kept.keeps(inner, is_latest, entry.parents.get("").copied()),
+            known.retain(|namespace, space, place| match namespace {
+                "" => root.contains(&place.id),
+                inner => {
+                    let parents = &space.packed.common(place).parents;
+                    kept.keeps(inner, space.head() == Some(place.id), parents.get("").copied())
+                }
             })
         }))
     }
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
-        let stays = |entry: &Entry| entry.run.as_deref() != Some(run);
+        let stays = |space: &Namespace, place| !space.is_of_run(place, run);
         let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
             let mut forgotten = 0;
             shard.threads.retain(|_, known| {
                 known.spaces_mut().for_each(|space| space.forget_writes_of(run));
-                let of_thread = known.retain(|_, entry, _| stays(entry));
+                let of_thread = known.retain(|_, space, place| stays(space, place));
                 forgotten += of_thread;
                 of_thread == 0 || known.spaces().next().is_some()
             });

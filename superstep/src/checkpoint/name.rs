@@ -139,6 +139,29 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// The place of a name among those of the graph.
+    pub(crate) fn place_of(&self, name: &Name) -> Option<usize> {
+        let Text::Of(labels, place) = &name.0 else { return None };
+        let place = *place as usize;
+        let is_here = Arc::ptr_eq(labels, &self.0) || self.0.0.texts.get(place).is_some_and(|text| **text == **name);
+        is_here.then_some(place)
+    }
+
+    pub(crate) fn text(&self, place: usize) -> &str {
+        &self.0.0.texts[place]
+    }
+
+    /// The name at a place.
+    pub(crate) fn name(&self, place: usize) -> Name {
+        self.0.name(place)
+    }
+
+    pub(crate) fn shares_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Deref for Shape {
     type Target = [u8];
     fn deref(&self) -> &[u8] {

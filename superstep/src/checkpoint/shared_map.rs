@@ -20,6 +20,16 @@ impl<V> SharedMap<V> {
     const EMPTY: &'static BTreeMap<String, V> = &BTreeMap::new();
 }
 
+impl<V> SharedMap<V> {
+    /// Whether both are one map in memory, or both empty.
+    pub(crate) fn shares_with(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (own, others) => own.is_none() && others.is_none(),
+        }
+    }
+}
+
 impl<V: Clone> SharedMap<V> {
     /// The map, copied unless nobody else has it.
     ///
