@@ -34,6 +34,7 @@ use crate::id::CheckpointId;
 
 pub use blob::Blob;
 pub(crate) use codec::{Codec, encode_with};
+pub(crate) use few::Refill;
 pub use few::{Few, FewIntoIter};
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
@@ -82,8 +83,9 @@ pub trait Checkpointer: Send + Sync + 'static {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError>;
 
-    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later).
-    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving;
+    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later). The record is filled anew for
+    /// the next one: what is kept of it, or saved later, is cloned or taken out.
+    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
@@ -195,7 +197,7 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     ) -> Result<Claim, CheckpointError> {
         (**self).claim(thread, namespace, checkpoint).await
     }
-    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
         (**self).put(lease, checkpoint)
     }
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {

@@ -104,6 +104,46 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for Few<T, N> {
     }
 }
 
+/// Fills a list anew: entries that are there are changed, and not made again.
+pub(crate) struct Refill<'a, T, const N: usize> {
+    list: &'a mut Few<T, N>,
+    filled: usize,
+}
+
+impl<'a, T, const N: usize> Refill<'a, T, N> {
+    /// Goes on after so many entries.
+    pub(crate) fn after(list: &'a mut Few<T, N>, filled: usize) -> Self {
+        Self { list, filled }
+    }
+
+    /// The next entry, if there is one to change.
+    pub(crate) fn slot(&mut self) -> Option<&mut T> {
+        let slot = self.list.0.get_mut(self.filled)?;
+        self.filled += 1;
+        Some(slot)
+    }
+
+    /// Puts the next entry in.
+    pub(crate) fn put(&mut self, entry: T) {
+        match self.slot() {
+            Some(slot) => *slot = entry,
+            None => {
+                self.list.push(entry);
+                self.filled += 1;
+            }
+        }
+    }
+
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// Leaves out the entries that were not filled.
+    pub(crate) fn end(self) {
+        self.list.0.truncate(self.filled);
+    }
+}
+
 /// The entries of a [`Few`], one after another.
 ///
 /// ```

@@ -225,7 +225,7 @@ impl Namespace {
         Ok(())
     }
 
-    fn put(&mut self, lease: Lease<'_>, record: CheckpointRecord) -> Result<(), CheckpointError> {
+    fn put(&mut self, lease: Lease<'_>, record: &mut CheckpointRecord) -> Result<(), CheckpointError> {
         let head = self.head();
         if head == Some(record.id) {
             return Ok(());
@@ -236,11 +236,11 @@ impl Namespace {
         Err(CheckpointError::overtaken(lease.thread, lease.namespace, record.head, head))
     }
 
-    fn add(&mut self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
+    fn add(&mut self, record: &mut CheckpointRecord) -> Result<(), CheckpointError> {
         self.check_room()?;
         let missing = |_| CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
         let base = record.base.map(|base| self.place(base)).transpose().map_err(missing)?;
-        let place = self.packed.add(&mut record, base.map(|base| self.checkpoints[base]));
+        let place = self.packed.add(record, base.map(|base| self.checkpoints[base]));
         if let Some(base) = base {
             record.writes.iter_mut().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
         }
@@ -288,12 +288,9 @@ impl Checkpointer for MemorySaver {
         })
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
-        // Not in a closure: it would be one more copy of the record.
-        Saving::done(match self.claimed(&mut self.shard(lease.thread), lease) {
-            Ok(space) => space.put(lease, checkpoint),
-            Err(fenced) => Err(fenced),
-        })
+    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+        let mut shard = self.shard(lease.thread);
+        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put(lease, checkpoint)))
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {

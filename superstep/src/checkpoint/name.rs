@@ -56,6 +56,16 @@ impl Labels {
     }
 }
 
+impl Name {
+    /// Makes it another name of a graph.
+    pub(crate) fn point_to(&mut self, labels: &Arc<Labels>, place: usize) {
+        match &mut self.0 {
+            Text::Of(own, at) if Arc::ptr_eq(own, labels) => *at = place as u32,
+            _ => *self = labels.name(place),
+        }
+    }
+}
+
 impl Deref for Name {
     type Target = str;
     fn deref(&self) -> &str {

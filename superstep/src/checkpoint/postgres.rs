@@ -165,13 +165,13 @@ impl Checkpointer for PostgresSaver {
         again_if_lost!(self.claim_once(thread, namespace, checkpoint))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
         let run = checkpoint.run.as_deref().unwrap_or_default();
         if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
             return Saving::done(Err(error));
         }
-        let input = self.inputs.take(lease, &checkpoint);
-        let row = match self.desk(lease.thread, lease.namespace).row(&checkpoint, &input, &self.shapes) {
+        let input = self.inputs.take(lease, checkpoint);
+        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };

@@ -150,6 +150,11 @@ impl crate::id::OfTask for TaskRecord {
 }
 
 impl TaskRecord {
+    /// The record of a task that wrote nothing yet.
+    pub(crate) fn new(task: TaskId, path: Name) -> Self {
+        Self { task, path, writes: Few::new(), error: None, handled: false, interrupts: None, resume: None }
+    }
+
     /// Whether the task came to its end.
     pub fn is_finished(&self) -> bool {
         !self.writes.is_empty()

@@ -14,7 +14,7 @@ use super::run::{Run, Tick};
 use super::save::Unsaved;
 use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, Source};
+use crate::checkpoint::{Durability, Few, Refill, Source, WriteRecord};
 use crate::context::Context;
 use crate::error::Error;
 use crate::node::{Outcome, TaskInput};
@@ -144,6 +144,20 @@ impl<S: State> Run<S> {
             && nowhere(&self.config.stop_after, &plan.stop_after)
     }
 
+    /// Puts the records of what a node wrote into the draft; says how many there are, if someone saves them.
+    fn draft_puts(&mut self, plan: &Plan<S>, writes: &mut TaskWrites<S>) -> Result<Option<usize>, Error> {
+        let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) else { return Ok(None) };
+        let mut into = Refill::after(&mut draft.lone_task(&saver.scribe.labels).writes, 0);
+        writes.encode_puts(plan, &saver.scribe, &mut into)?;
+        Ok(Some(into.filled()))
+    }
+
+    /// Takes them out again.
+    fn drafted_puts(&mut self, puts: usize) -> Few<WriteRecord, 2> {
+        let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) else { return Few::new() };
+        std::mem::take(&mut draft.lone_task(&saver.scribe.labels).writes).into_iter().take(puts).collect()
+    }
+
     /// Ends a step with what its node returned.
     fn glide_over(
         &mut self,
@@ -158,16 +172,13 @@ impl<S: State> Run<S> {
             Ok(branches) => branches,
             Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };
-        let puts = match &self.saver {
-            Some(saver) => Some(writes.encode_puts(plan, &saver.scribe)?),
-            None => None,
-        };
+        let puts = self.draft_puts(plan, &mut writes)?;
         if branches {
             match self.branch_now(plan, node, &mut writes, updated) {
                 Ok(early) => updated = early,
                 Err(error) => {
-                    if let Some(puts) = puts.filter(|p| !p.is_empty()) {
-                        writes.rest_mut().merged = puts;
+                    if let Some(puts) = puts.filter(|puts| *puts > 0) {
+                        writes.rest_mut().merged = self.drafted_puts(puts);
                     }
                     return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end: End::Failed(error) })));
                 }

@@ -10,7 +10,7 @@ use super::apply::{Applied, apply};
 use super::attempt::End;
 use super::live::{Live, Start};
 use super::run::RunInput;
-use super::save::{Header, Journal, Loaded, Pending, Saver};
+use super::save::{Draft, Header, Journal, Loaded, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
@@ -135,10 +135,11 @@ impl<'a, S: State> Reviser<'a, S> {
     ) -> Result<CheckpointId, Error> {
         let id = self.saver.ids.next(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let (head, metadata) = (self.head, SharedMap::default());
-        let header = Header { id, parent, base, head, run: None, source, step, metadata, parents, writes };
-        let record = self.saver.record(self.plan, &mut self.live, header)?;
-        self.saver.put(Box::new(record)).await?;
+        let mut draft = Draft::new(&self.saver.scribe.labels, None, SharedMap::default(), parents);
+        draft.set_tasks(writes);
+        let header = Header { id, parent, base, head: self.head, source, step };
+        self.saver.fill(&mut draft, self.plan, &mut self.live, header)?;
+        self.saver.put(&mut draft).await?;
         Ok(id)
     }
 

@@ -12,9 +12,9 @@ use tracing::Instrument;
 use super::apply::{Applied, apply, apply_one};
 use super::calls::CallDesk;
 use super::live::{Bits, Live, Start};
-use super::save::{Pending, Saver, Unsaved};
+use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
-use crate::checkpoint::{Durability, SharedMap, Source, TaskRecord};
+use crate::checkpoint::{Durability, SharedMap, Source};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
@@ -93,8 +93,8 @@ pub(crate) struct Run<S: State> {
     pub(super) early: Option<Vec<usize>>,
     pub(super) desk: Option<Arc<CallDesk<S>>>,
     pub(super) previous_value: Option<Value>,
-    /// What the step's only task wrote, to be saved with the checkpoint.
-    pub(super) unsaved: Vec<TaskRecord>,
+    /// The record of the next checkpoint, if someone saves it.
+    pub(super) draft: Option<Box<Draft>>,
     /// The shown fields, as a set.
     output: Bits,
     pub(super) namespace_key: u64,
@@ -117,6 +117,10 @@ impl<S: State> Run<S> {
         let mut output = Bits::default();
         let namespace_key = name_key(&config.namespace);
         config.output.list().iter().for_each(|f| output.set(*f));
+        let draft = saver.as_ref().map(|saver| {
+            let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
+            Draft::new(&saver.scribe.labels, run, metadata, config.ancestors.clone())
+        });
         Self {
             live: Live::empty(&plan),
             plan,
@@ -140,7 +144,7 @@ impl<S: State> Run<S> {
             early: None,
             desk: None,
             previous_value: None,
-            unsaved: Vec::new(),
+            draft,
             namespace_key,
             input: None,
             is_torn: false,

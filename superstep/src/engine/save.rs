@@ -1,5 +1,6 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
+mod draft;
 mod journal;
 mod queue;
 
@@ -11,6 +12,7 @@ use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
 
+pub(crate) use self::draft::Draft;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::{Going, SaveQueue};
@@ -20,8 +22,9 @@ use super::control;
 use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue,
-    Labels, Lease, ListQuery, SavedCheckpoint, SavedField, Saving, SharedMap, Source, TaskRecord, Texts, WriteRecord,
+    Blob, CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord,
+    FieldValue, Labels, Lease, ListQuery, Refill, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts,
+    WriteRecord,
 };
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
@@ -36,6 +39,17 @@ pub(crate) struct Scribe<S: State> {
 impl<S: State> Scribe<S> {
     pub(crate) fn new(codec: &'static Codec<S>, texts: &Arc<Texts>) -> Self {
         Self { codec, labels: Labels::new(texts.clone()) }
+    }
+
+    /// The record of a write to a channel.
+    pub(crate) fn write(&self, into: &mut Refill<'_, WriteRecord, 2>, channel: usize, value: Blob, overwrite: bool) {
+        match into.slot() {
+            Some(slot) => {
+                slot.channel.point_to(&self.labels, channel);
+                (slot.value, slot.overwrite) = (value, overwrite);
+            }
+            None => into.put(WriteRecord { channel: self.labels.name(channel), value, overwrite }),
+        }
     }
 }
 
@@ -83,13 +97,8 @@ pub(crate) struct Header {
     pub(crate) parent: Option<CheckpointId>,
     pub(crate) base: Option<CheckpointId>,
     pub(crate) head: Option<CheckpointId>,
-    pub(crate) run: Option<Arc<str>>,
     pub(crate) source: Source,
     pub(crate) step: i64,
-    pub(crate) metadata: SharedMap<Value>,
-    pub(crate) parents: SharedMap<CheckpointId>,
-    /// What the step's tasks wrote, if it was not saved before.
-    pub(crate) writes: Vec<TaskRecord>,
 }
 
 /// A checkpoint read back. It is handed on in a box: most runs have none to load and need no place for it.
@@ -375,50 +384,39 @@ impl<S: State> Saver<S> {
         Ok(pending)
     }
 
-    /// The record of a checkpoint: what changed in the live state since the last one.
-    pub(crate) fn record(
+    /// Makes the record of a checkpoint: what changed in the live state since the last one.
+    pub(crate) fn fill(
         &self,
+        draft: &mut Draft,
         plan: &Plan<S>,
         live: &mut Live<S>,
         header: Header,
-    ) -> Result<CheckpointRecord, CheckpointError> {
-        let fields = self.changed_fields(plan, live, header.id)?;
+    ) -> Result<(), CheckpointError> {
+        let Header { id, parent, base, head, source, step } = header;
+        let Draft { record, tasks } = draft;
+        self.fill_changed(&mut record.fields, plan, live, id)?;
         let control = control::encode(plan, self.scribe.codec, live);
-        let control = control.map_err(|why| self.fail(header.id, "triggers", why))?;
-        let Header { id, parent, base, head, run, source, step, metadata, parents, writes } = header;
-        Ok(CheckpointRecord {
-            format: FORMAT,
-            id,
-            parent,
-            base,
-            head,
-            run,
-            source,
-            step,
-            created_at: id.created_at(),
-            metadata,
-            parents,
-            shape: self.scribe.labels.shape(),
-            control,
-            fields,
-            writes,
-        })
+        record.control = control.map_err(|why| self.fail(id, "triggers", why))?;
+        (record.id, record.parent, record.base, record.head) = (id, parent, base, head);
+        (record.source, record.step, record.created_at) = (source, step, id.created_at());
+        record.writes.truncate(std::mem::take(tasks));
+        Ok(())
     }
 
     /// The fields that changed since the last checkpoint; the journal begins anew.
-    fn changed_fields(
+    fn fill_changed(
         &self,
+        fields: &mut Few<FieldRecord, 1>,
         plan: &Plan<S>,
         live: &mut Live<S>,
         id: CheckpointId,
-    ) -> Result<Few<FieldRecord, 1>, CheckpointError> {
+    ) -> Result<(), CheckpointError> {
         let Journal { changed, tails, gone } = live.journal.get_or_insert_default();
-        let mut fields = Few::new();
+        let mut fields = Refill::after(fields, 0);
         for (field, entry) in changed.drain(..) {
             if plan.untracked.contains(&field) {
                 continue;
             }
-            let name = self.scribe.labels.name(plan.channel_of_field(field));
             let size = size_of(tails, field);
             let value = match entry {
                 Entry::Absent => FieldValue::Absent,
@@ -429,7 +427,8 @@ impl<S: State> Saver<S> {
                 Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
                 entry @ (Entry::Tail(_) | Entry::Dirty) => {
                     let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
-                    let bytes = bytes.map_err(|e| self.fail(id, format!("field `{name}`"), e.to_string()))?;
+                    let what = || format!("field `{}`", plan.fields()[field].name());
+                    let bytes = bytes.map_err(|e| self.fail(id, what(), e.to_string()))?;
                     match entry {
                         Entry::Tail(writes) if size.is_all_value(&writes, bytes.len()) => FieldValue::Tail(writes),
                         _ => {
@@ -439,15 +438,23 @@ impl<S: State> Saver<S> {
                     }
                 }
             };
-            fields.push(FieldRecord { name, value });
+            let (labels, place) = (&self.scribe.labels, plan.channel_of_field(field));
+            match fields.slot() {
+                Some(slot) => {
+                    slot.name.point_to(labels, place);
+                    slot.value = value;
+                }
+                None => fields.put(FieldRecord { name: labels.name(place), value }),
+            }
         }
-        fields.extend(gone.drain(..).map(|name| FieldRecord { name, value: FieldValue::Absent }));
-        Ok(fields)
+        gone.drain(..).for_each(|name| fields.put(FieldRecord { name, value: FieldValue::Absent }));
+        fields.end();
+        Ok(())
     }
 
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
-    pub(crate) async fn put(&self, record: Box<CheckpointRecord>) -> Result<(), CheckpointError> {
-        self.save(Job::Checkpoint(record)).await
+    pub(crate) async fn put(&self, draft: &mut Draft) -> Result<(), CheckpointError> {
+        self.save(Job::Checkpoint(&mut draft.record)).await
     }
 
     pub(crate) async fn put_writes(
@@ -458,7 +465,7 @@ impl<S: State> Saver<S> {
         self.save(Job::Writes(checkpoint, task)).await
     }
 
-    async fn save(&self, job: Job) -> Result<(), CheckpointError> {
+    async fn save(&self, job: Job<'_>) -> Result<(), CheckpointError> {
         let _turn = self.queue.turn().await;
         if self.durability != Durability::Async {
             self.queue.settle().await?;
@@ -478,9 +485,9 @@ impl<S: State> Saver<S> {
         }
     }
 
-    fn start(&self, job: Job) -> Saving {
+    fn start(&self, job: Job<'_>) -> Saving {
         match job {
-            Job::Checkpoint(record) => self.start_checkpoint(*record),
+            Job::Checkpoint(record) => self.start_checkpoint(record),
             Job::Writes(at, mut task) => {
                 // The log of a caller's writes is marked where writes of this version begin.
                 if task.task != TaskId::NULL {
@@ -492,7 +499,7 @@ impl<S: State> Saver<S> {
     }
 
     #[inline]
-    fn start_checkpoint(&self, mut record: CheckpointRecord) -> Saving {
+    fn start_checkpoint(&self, record: &mut CheckpointRecord) -> Saving {
         if self.older.is_none() {
             return (*self.checkpointer).put(self.lease(), record);
         }
@@ -516,20 +523,16 @@ impl<S: State> Saver<S> {
     ///
     /// The save may take the thread for a while, and calls that a node has left behind may save meanwhile: they wait for
     /// their turn, and not for a lock. Without such calls nobody else has the queue, and it needs no turns.
-    pub(crate) fn put_now(
-        &self,
-        record: CheckpointRecord,
-        cx: &mut Poller<'_>,
-    ) -> Result<Option<Unsaved>, CheckpointError> {
+    pub(crate) fn put_now(&self, draft: &mut Draft, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, CheckpointError> {
         let others_save = Arc::strong_count(&self.queue) > 1;
         let turn = if others_save { self.queue.free_turn() } else { None };
         // What those have done who had the queue before is seen: it pairs with their letting go of it.
         fence(Ordering::Acquire);
         if others_save && turn.is_none() || self.queue.ended(cx)? >= self.most_under_way() {
-            return Ok(Some(Unsaved::Waits(Box::new(record))));
+            return Ok(Some(Unsaved::Waits));
         }
         self.queue.check()?;
-        let mut saving = self.start_checkpoint(record);
+        let mut saving = self.start_checkpoint(&mut draft.record);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result).map(|()| None),
             Poll::Pending if self.durability == Durability::Async => {
@@ -545,9 +548,9 @@ impl<S: State> Saver<S> {
     }
 
     /// Waits for a checkpoint that is not saved.
-    pub(crate) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), CheckpointError> {
+    pub(crate) async fn save_unsaved(&self, unsaved: Unsaved, draft: &mut Draft) -> Result<(), CheckpointError> {
         match unsaved {
-            Unsaved::Waits(record) => self.put(record).await,
+            Unsaved::Waits => self.put(draft).await,
             Unsaved::Goes => {
                 let _asked = self.queue.drop_asked();
                 self.flush().await
@@ -593,13 +596,13 @@ fn misfit(saved: &[u8], error: &CodecError) -> String {
 /// A checkpoint that a run has to wait for.
 pub(crate) enum Unsaved {
     /// The one before it is still being saved.
-    Waits(Box<CheckpointRecord>),
+    Waits,
     /// It is being saved.
     Goes,
 }
 
-/// Something to save. Boxed: every future on the way to the checkpointer would carry its size along.
-enum Job {
-    Checkpoint(Box<CheckpointRecord>),
+/// Something to save.
+enum Job<'a> {
+    Checkpoint(&'a mut CheckpointRecord),
     Writes(CheckpointId, Box<TaskRecord>),
 }

@@ -11,7 +11,7 @@ use super::run::Run;
 use super::save::{Header, Unsaved};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{CheckpointRecord, Durability, Few, Name, Source, WriteRecord};
+use crate::checkpoint::{Durability, Name, Source};
 use crate::error::Error;
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
@@ -72,28 +72,30 @@ impl<S: State> Run<S> {
     /// Saves a new checkpoint without waiting; gives back what has to be waited for.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, Error> {
         self.checkpoint = Some(self.shared.ids().next(self.step));
-        // No `?` on the way: each would be one more copy of the record.
-        match (self.checkpoint_record(self.step), &self.saver) {
-            (Ok(Some(record)), Some(saver)) => Ok(saver.put_now(record, cx)?),
-            (Ok(_), _) => Ok(None),
-            (Err(error), _) => Err(error),
+        if !self.fill_draft(self.step)? {
+            return Ok(None);
+        }
+        match (&self.saver, &mut self.draft) {
+            (Some(saver), Some(draft)) => Ok(saver.put_now(draft, cx)?),
+            _ => Ok(None),
         }
     }
 
     /// Waits for a checkpoint that is not saved.
-    pub(super) async fn save_unsaved(&self, unsaved: Unsaved) -> Result<(), Error> {
-        match &self.saver {
-            Some(saver) => Ok(saver.save_unsaved(unsaved).await?),
-            None => Ok(()),
+    pub(super) async fn save_unsaved(&mut self, unsaved: Unsaved) -> Result<(), Error> {
+        match (&self.saver, &mut self.draft) {
+            (Some(saver), Some(draft)) => Ok(saver.save_unsaved(unsaved, draft).await?),
+            _ => Ok(()),
         }
     }
 
-    /// Keeps what the step's only task wrote, to be saved with the checkpoint of the step.
+    /// Keeps what the step's only task wrote, to be saved with the checkpoint of the step. The records of its puts are
+    /// in the draft.
     pub(super) fn note_unsaved(
         &mut self,
         plan: &Plan<S>,
         node: usize,
-        puts: Few<WriteRecord, 2>,
+        puts: usize,
         writes: &mut TaskWrites<S>,
     ) -> Result<(), Error> {
         if self.saved.is_none() {
@@ -101,44 +103,35 @@ impl<S: State> Run<S> {
         }
         let checkpoint = self.checkpoint_id();
         let id = tasks::task_id(plan, None, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
-        writes.done = puts.is_empty() && !writes.has_output();
-        if let Some(saver) = &self.saver {
-            let path = saver.scribe.labels.name(plan.path_text(node));
-            self.unsaved = vec![writes.record_with(puts, plan, &saver.scribe, id, path)?];
+        writes.done = puts == 0 && !writes.has_output();
+        if let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) {
+            let record = draft.lone_task(&saver.scribe.labels);
+            record.task = id;
+            record.path.point_to(&saver.scribe.labels, plan.path_text(node));
+            writes.record_after(puts, plan, &saver.scribe, record)?;
+            draft.take_lone_task();
         }
         Ok(())
     }
 
     async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
-        let record = self.checkpoint_record(step)?.map(Box::new);
-        match (record, &self.saver) {
-            (Some(record), Some(saver)) => Ok(saver.put(record).await?),
+        let is_filled = self.fill_draft(step)?;
+        match (&self.saver, &mut self.draft) {
+            (Some(saver), Some(draft)) if is_filled => Ok(saver.put(draft).await?),
             _ => Ok(()),
         }
     }
 
-    /// The checkpoint of the live state, if there is someone to save it.
-    fn checkpoint_record(&mut self, step: i64) -> Result<Option<CheckpointRecord>, Error> {
-        let (Some(saver), Some(id), Some(source)) = (&self.saver, self.checkpoint, self.source) else {
-            return Ok(None);
-        };
-        let header = Header {
-            id,
-            parent: self.saved,
-            base: self.saved,
-            head: self.head,
-            run: self.shared.run_id.clone(),
-            source,
-            step,
-            metadata: self.shared.metadata.clone(),
-            parents: self.config.ancestors.clone(),
-            writes: std::mem::take(&mut self.unsaved),
-        };
-        let record = saver.record(&self.plan, &mut self.live, header)?;
+    /// Makes the record of the live state, if there is someone to save it.
+    fn fill_draft(&mut self, step: i64) -> Result<bool, Error> {
+        let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) else { return Ok(false) };
+        let (Some(id), Some(source)) = (self.checkpoint, self.source) else { return Ok(false) };
+        let header = Header { id, parent: self.saved, base: self.saved, head: self.head, source, step };
+        saver.fill(draft, &self.plan, &mut self.live, header)?;
         self.previous = self.saved;
         self.saved = Some(id);
         self.head = Some(id);
-        Ok(Some(record))
+        Ok(true)
     }
 
     /// With durability `exit`: the last checkpoint, and what was written after it.
@@ -219,10 +212,9 @@ impl<S: State> Run<S> {
         // The checkpoint of a step with one task follows at once: both are saved together.
         let alone = self.tasks.len() == 1 && ended && !exit;
         let mut again = self.handles_again(ix, id).then(|| writes.how_it_went());
-        let result = match &self.saver {
-            Some(saver) if alone && self.saved.is_some() => {
-                let record = writes.record(&self.plan, &saver.scribe, id, path)?;
-                self.unsaved = vec![record];
+        let result = match (&self.saver, &mut self.draft) {
+            (Some(saver), Some(draft)) if alone && self.saved.is_some() => {
+                draft.set_tasks(vec![writes.record(&self.plan, &saver.scribe, id, path)?]);
                 Ok(())
             }
             _ if exit || self.saved.is_none() => Ok(()),

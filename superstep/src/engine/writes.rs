@@ -5,7 +5,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::save::Scribe;
-use crate::checkpoint::{CheckpointError, Codec, Few, Name, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointError, Codec, Few, Name, Refill, TaskRecord, WriteRecord};
 use crate::context::Answers;
 use crate::error::TaskError;
 use crate::id::TaskId;
@@ -207,10 +207,8 @@ impl<S: State> TaskWrites<S> {
         &mut self,
         plan: &Plan<S>,
         scribe: &Scribe<S>,
-    ) -> Result<Few<WriteRecord, 2>, CheckpointError> {
-        if self.puts.is_empty() {
-            return Ok(Few::new());
-        }
+        into: &mut Refill<'_, WriteRecord, 2>,
+    ) -> Result<(), CheckpointError> {
         if self.encoded.len() != self.puts.len() {
             self.encoded.clear();
             for put in &self.puts {
@@ -218,20 +216,19 @@ impl<S: State> TaskWrites<S> {
                 self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
-        let mut writes = Few::new();
         for (put, bytes) in self.puts.iter().zip(&self.encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
-                let channel = scribe.labels.name(plan.channel_of_field(field));
-                writes.push(WriteRecord { channel, value: bytes.clone(), overwrite: put.overwrite });
+                scribe.write(into, plan.channel_of_field(field), bytes.clone(), put.overwrite);
             }
         }
-        Ok(writes)
+        Ok(())
     }
 
     /// Makes the records of the puts, before the puts are merged ahead.
     pub(crate) fn encode(&mut self, plan: &Plan<S>, scribe: &Scribe<S>) -> Result<(), CheckpointError> {
-        let merged = self.encode_puts(plan, scribe)?;
+        let mut merged = Few::new();
+        self.encode_puts(plan, scribe, &mut Refill::after(&mut merged, 0))?;
         self.rest_mut().merged = merged;
         Ok(())
     }
@@ -244,52 +241,50 @@ impl<S: State> TaskWrites<S> {
         task: TaskId,
         path: Name,
     ) -> Result<TaskRecord, CheckpointError> {
-        let puts = match self.rest() {
-            Some(rest) if !rest.merged.is_empty() => rest.merged.clone(),
-            _ => self.encode_puts(plan, scribe)?,
-        };
-        self.record_with(puts, plan, scribe, task, path)
+        let mut record = TaskRecord::new(task, path);
+        match self.rest() {
+            Some(rest) if !rest.merged.is_empty() => record.writes = rest.merged.clone(),
+            _ => self.encode_puts(plan, scribe, &mut Refill::after(&mut record.writes, 0))?,
+        }
+        self.record_after(record.writes.len(), plan, scribe, &mut record)?;
+        Ok(record)
     }
 
-    /// The same from records of the puts that were made before.
-    pub(crate) fn record_with(
+    /// The rest of a record after those of the puts.
+    pub(crate) fn record_after(
         &self,
-        mut writes: Few<WriteRecord, 2>,
+        puts: usize,
         plan: &Plan<S>,
         scribe: &Scribe<S>,
-        task: TaskId,
-        path: Name,
-    ) -> Result<TaskRecord, CheckpointError> {
+        record: &mut TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        let mut writes = Refill::after(&mut record.writes, puts);
         for (channel, member) in &self.signals {
-            let name = scribe.labels.name(*channel);
             let value = match &plan.control[*channel].kind {
                 ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
                     Blob::from(members[*member].as_bytes())
                 }
                 _ => Blob::default(),
             };
-            writes.push(WriteRecord { channel: name, value, overwrite: false });
+            scribe.write(&mut writes, *channel, value, false);
         }
         for send in self.sends() {
             let value = encode_send(plan, send).map_err(|e| unencodable(&format!("a send to `{}`", send.node), e))?;
-            writes.push(WriteRecord { channel: TASKS.into(), value, overwrite: false });
+            writes.put(WriteRecord { channel: TASKS.into(), value, overwrite: false });
         }
         if let Some(value) = self.returned() {
             let value = encode(value).map_err(|e| unencodable("a returned value", e.to_string()))?;
-            writes.push(WriteRecord { channel: RETURN.into(), value, overwrite: false });
+            writes.put(WriteRecord { channel: RETURN.into(), value, overwrite: false });
         }
-        if self.done && writes.is_empty() {
-            writes.push(finished_mark());
+        if self.done && writes.filled() == 0 {
+            writes.put(finished_mark());
         }
-        Ok(TaskRecord {
-            task,
-            path,
-            writes,
-            error: self.error().cloned(),
-            handled: self.handled(),
-            interrupts: self.interrupts().cloned(),
-            resume: self.resume().map(Answers::to_value),
-        })
+        writes.end();
+        record.error = self.error().cloned();
+        record.handled = self.handled();
+        record.interrupts = self.interrupts().cloned();
+        record.resume = self.resume().map(Answers::to_value);
+        Ok(())
     }
 
     /// The writes of a saved record. Writes to what the graph no longer has are passed over.

@@ -26,11 +26,26 @@ pub(crate) struct Row {
 
 #[cfg(feature = "sqlite")]
 impl Row {
-    /// As much of a row as an outline is made of.
-    pub(crate) fn bare(record: CheckpointRecord) -> Box<Self> {
-        let mut row = Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None });
-        row.strip();
-        row
+    /// As much of a row as an outline is made of, taken out of its record.
+    pub(crate) fn bare(record: &mut CheckpointRecord) -> Box<Self> {
+        let record = CheckpointRecord {
+            format: record.format,
+            id: record.id,
+            parent: record.parent,
+            base: record.base,
+            head: record.head,
+            run: None,
+            source: record.source,
+            step: record.step,
+            created_at: record.created_at,
+            metadata: SharedMap::default(),
+            parents: SharedMap::default(),
+            shape: Shape::none(),
+            control: Blob::default(),
+            fields: std::mem::take(&mut record.fields),
+            writes: Vec::new(),
+        };
+        Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None })
     }
 
     /// Leaves as much of a row that needs no base as an outline is made of.

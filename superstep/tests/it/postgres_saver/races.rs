@@ -172,7 +172,7 @@ async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
     let old = author.put().await.unwrap();
     let mut alone = author.next();
     (alone.parent, alone.base, author.head) = (None, None, Some(alone.id));
-    author.saver.put(author.lease(), alone).await.unwrap();
+    author.saver.put(author.lease(), &mut alone).await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR NO KEY UPDATE").await;
     admin.run("DELETE FROM superstep_checkpoints WHERE id < (SELECT head FROM superstep_spaces)").await;
@@ -197,12 +197,12 @@ async fn a_save_goes_on_when_whoever_began_it_gives_up() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR UPDATE").await;
-    let first = author.next();
+    let mut first = author.next();
     author.head = Some(first.id);
-    let second = author.next();
-    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), first));
+    let mut second = author.next();
+    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), &mut first));
     place.admin().await.waits(1).await;
-    let waiting = tokio::spawn(author.saver.put(author.lease(), second));
+    let waiting = tokio::spawn(author.saver.put(author.lease(), &mut second));
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
     admin.run("COMMIT").await;
@@ -330,7 +330,7 @@ async fn forks_beside_pruning_are_refused_or_whole() {
         let base = known[known.len().saturating_sub(4)];
         (record.parent, record.base) = (Some(base), Some(base));
         let id = record.id;
-        match author.saver.put(author.lease(), record).await {
+        match author.saver.put(author.lease(), &mut record).await {
             Ok(()) => {
                 author.head = Some(id);
                 known.push(id);

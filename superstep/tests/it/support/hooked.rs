@@ -93,7 +93,8 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
         Ok(claim)
     }
 
-    fn put(&self, lease: Lease<'_>, mut checkpoint: CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+        let mut checkpoint = checkpoint.clone();
         self.hook.saves(lease);
         self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
@@ -101,7 +102,7 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
             (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         // The call begins when it is served, not before.
         Saving::later(async move {
-            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), checkpoint).await };
+            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), &mut checkpoint).await };
             this.serve(call, inner).await
         })
     }

@@ -1,0 +1,65 @@
+//! The record of the next checkpoint.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::checkpoint::{Blob, CheckpointRecord, FORMAT, Few, Labels, SharedMap, Source, TaskRecord};
+use crate::id::{CheckpointId, TaskId};
+
+/// A record that is filled anew for each checkpoint: what stays as it was from one to the next, names above all, is not
+/// made again.
+pub(crate) struct Draft {
+    pub(super) record: CheckpointRecord,
+    /// How many tasks in the record have written for the next checkpoint; further ones are of those before.
+    pub(super) tasks: usize,
+}
+
+impl Draft {
+    pub(crate) fn new(
+        labels: &Arc<Labels>,
+        run: Option<Arc<str>>,
+        metadata: SharedMap<Value>,
+        parents: SharedMap<CheckpointId>,
+    ) -> Box<Self> {
+        let id = CheckpointId::from_u128(1);
+        let record = CheckpointRecord {
+            format: FORMAT,
+            id,
+            parent: None,
+            base: None,
+            head: None,
+            run,
+            source: Source::Input,
+            step: 0,
+            created_at: id.created_at(),
+            metadata,
+            parents,
+            shape: labels.shape(),
+            control: Blob::default(),
+            fields: Few::new(),
+            writes: Vec::new(),
+        };
+        Box::new(Self { record, tasks: 0 })
+    }
+
+    /// What tasks wrote that is saved with the next checkpoint.
+    pub(crate) fn set_tasks(&mut self, tasks: Vec<TaskRecord>) {
+        (self.tasks, self.record.writes) = (tasks.len(), tasks);
+    }
+
+    /// The record of a step's only task, as it was the last time.
+    pub(crate) fn lone_task(&mut self, labels: &Arc<Labels>) -> &mut TaskRecord {
+        let tasks = &mut self.record.writes;
+        if tasks.is_empty() {
+            tasks.reserve_exact(1);
+            tasks.push(TaskRecord::new(TaskId::NULL, labels.name(0)));
+        }
+        &mut tasks[0]
+    }
+
+    /// The record of the only task is that of the next checkpoint.
+    pub(crate) fn take_lone_task(&mut self) {
+        self.tasks = 1;
+    }
+}
