@@ -11,7 +11,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::checkpoint::Texts;
-use crate::graph::{Evolution, Path, PathFn};
+use crate::graph::{Diagnostic, Evolution, Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
 
@@ -29,6 +29,7 @@ pub(crate) const DEFAULT_HANDLER: &str = "__default_error_handler__";
 /// A frozen graph.
 pub(crate) struct Plan<S: State> {
     pub(crate) name: Arc<str>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) schema: S::Schema,
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,

@@ -39,8 +39,19 @@ use packed::{Packed, Place};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemorySaver {
-    shards: Arc<[Mutex<Shard>; 16]>,
+    shards: Arc<[Locked; 32]>,
     ttl: Option<Duration>,
+}
+
+/// Lies apart from the next one: cores that write to different threads would fight over what lies between them.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Locked(Mutex<Shard>);
+
+impl Locked {
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -133,11 +144,11 @@ impl MemorySaver {
 
     fn shard(&self, thread: &str) -> MutexGuard<'_, Shard> {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].lock()
     }
 
     fn each_shard(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shards.iter().map(Locked::lock)
     }
 
     fn read<T>(&self, thread: &str, f: impl FnOnce(&Thread) -> T) -> Option<T> {

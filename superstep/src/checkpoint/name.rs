@@ -151,11 +151,17 @@ impl Shape {
 
 impl Shape {
     /// The place of a name among those of the graph.
+    #[inline]
     pub(crate) fn place_of(&self, name: &Name) -> Option<usize> {
-        let Text::Of(labels, place) = &name.0 else { return None };
-        let place = *place as usize;
-        let is_here = Arc::ptr_eq(labels, &self.0) || self.0.0.texts.get(place).is_some_and(|text| **text == **name);
-        is_here.then_some(place)
+        match &name.0 {
+            Text::Of(labels, place) if Arc::ptr_eq(labels, &self.0) => Some(*place as usize),
+            Text::Of(_, place) => Some(*place as usize).filter(|place| self.has(*place, name)),
+            Text::Own(_) => None,
+        }
+    }
+
+    fn has(&self, place: usize, name: &str) -> bool {
+        self.0.0.texts.get(place).is_some_and(|text| **text == *name)
     }
 
     pub(crate) fn text(&self, place: usize) -> &str {

@@ -48,7 +48,7 @@ impl<S: State> Run<S> {
         }
         if matches!(self.plan.input, InputMode::Entry) {
             let saved = self.plan.field_named("__previous__").and_then(|f| self.live.state.read(&self.plan.schema, f));
-            self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.graph.codec, &w));
+            self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.codec, &w));
         }
         self.step = last_step + 1;
         let limit = i64::try_from(self.shared.recursion_limit).unwrap_or(MOST_STEPS);

@@ -32,7 +32,7 @@ impl<S: State> Run<S> {
             Some(key) => {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
-                let (plan, codec) = (&self.plan, self.graph.codec);
+                let (plan, codec) = (&self.plan, self.codec);
                 let (input, state) = (input.given(), Some(&self.live.state));
                 let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
                 key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
@@ -51,20 +51,20 @@ impl<S: State> Run<S> {
             step: self.step,
             stop: self.stop,
             plan: self.plan.clone(),
-            codec: self.graph.codec,
+            codec: self.codec,
         };
         shown.json(None).to_string().into_bytes()
     }
 
     /// The cache of the run, or that of a graph inside if the run has none.
     pub(super) fn cache(&self) -> Option<&Arc<dyn Cache>> {
-        self.shared.cache.as_ref().or(self.graph.cache.as_ref())
+        self.shared.cache.as_ref().or(self.cache.as_ref())
     }
 
     /// Gives tasks whose result is known that result. Of those with the same key, here and in other runs, one is to
     /// compute it.
     pub(super) async fn use_cache(&mut self) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.graph.codec) else { return Ok(()) };
+        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.codec) else { return Ok(()) };
         for ix in 0..self.tasks.len() {
             if self.tasks[ix].skip {
                 continue;
@@ -95,7 +95,7 @@ impl<S: State> Run<S> {
 
     /// Keeps the result of a task that ran.
     pub(super) async fn fill_cache(&mut self, ix: usize) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.graph.codec) else { return Ok(()) };
+        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.codec) else { return Ok(()) };
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();

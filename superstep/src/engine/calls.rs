@@ -64,7 +64,7 @@ impl<S: State> CallDesk<S> {
         let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
         Arc::new(Self {
             plan: run.plan.clone(),
-            codec: run.graph.codec,
+            codec: run.codec,
             cache: run.cache().cloned(),
             saver: run.saver.clone(),
             saved: run.saved,

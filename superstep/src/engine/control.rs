@@ -142,9 +142,12 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
         Some(signal) => *signal != Signal::default(),
         None => live.versions[**c] > 0,
     };
-    let active = || live.open.iter().chain(plan.lasting.iter().filter(waits));
-    out.number(active().count() as u64);
-    active().for_each(|c| write_channel(out, plan, live, *c));
+    let lasting = || plan.lasting.iter().filter(waits);
+    out.number((live.open.len() + lasting().count()) as u64);
+    for channel in &live.open {
+        write_channel(out, plan, live, *channel);
+    }
+    lasting().for_each(|channel| write_channel(out, plan, live, *channel));
     write_last_seen(out, live);
     out.number(live.sends.len() as u64);
     for send in &live.sends {
@@ -156,7 +159,7 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
             encode_into(&saved_start(plan, codec, start)?, &mut bytes).map_err(|e| e.to_string())?;
             out.bytes(&bytes);
         }
-        None => out.bytes(&[]),
+        None => out.number(0),
     }
     // Zero: not known. Otherwise one more than the number of updated channels.
     out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
@@ -191,8 +194,11 @@ fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>,
         ControlKind::Join { members } | ControlKind::JoinDeferred { members } => members.as_slice(),
         _ => &[],
     };
-    let written = || members.iter().enumerate().filter(|(i, _)| signal.members.has(*i));
     let flags = u64::from(signal.set) | u64::from(signal.finished) << 1;
+    if members.is_empty() {
+        return out.number(flags);
+    }
+    let written = || members.iter().enumerate().filter(|(i, _)| signal.members.has(*i));
     out.number(flags | (written().count() as u64) << 2);
     written().for_each(|(_, m)| out.text(m));
 }

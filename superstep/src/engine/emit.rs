@@ -107,7 +107,7 @@ impl<S: State> Run<S> {
 
     fn shown_task(&self, task: &super::tasks::Task<S>) -> crate::snapshot::TaskSnapshot<S> {
         let known = task.id.and_then(|id| self.pending.of(id));
-        task_snapshot(&self.plan, self.graph.codec, task, known, &self.config.output, false, None)
+        task_snapshot(&self.plan, self.codec, task, known, &self.config.output, false, None)
     }
 
     pub(super) async fn show_task_starts(&mut self) {
@@ -136,7 +136,7 @@ impl<S: State> Run<S> {
                 step: self.step,
                 stop: self.stop,
                 plan: self.plan.clone(),
-                codec: self.graph.codec,
+                codec: self.codec,
             },
             (None, _) => ShownInput::Value(serde_json::Value::Null),
         };
@@ -153,13 +153,7 @@ impl<S: State> Run<S> {
             Some(rest) if writes.puts.is_empty() => rest.kept.clone(),
             _ => writes.puts.to_vec(),
         };
-        ShownWrites {
-            puts,
-            fields,
-            returned: writes.returned().cloned(),
-            plan: self.plan.clone(),
-            codec: self.graph.codec,
-        }
+        ShownWrites { puts, fields, returned: writes.returned().cloned(), plan: self.plan.clone(), codec: self.codec }
     }
 
     /// What a task wrote, asked or failed with; `known` if it did not run for it now.

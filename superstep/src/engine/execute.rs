@@ -214,7 +214,7 @@ impl<S: State> Run<S> {
 
     /// Calls a node that asks for nothing but the state.
     pub(super) fn call_on_state(&self, node: usize, plan: &crate::plan::Plan<S>) -> NodeFuture<S> {
-        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
+        let (step, stop, codec) = (self.step, self.stop, self.codec);
         let mut none = || unreachable!("the node asks for no context");
         let input = Given::State(&self.live.state);
         call_node(plan, Call { plan, node, input, state: None, present: None, codec, step, stop, context: &mut none })
@@ -232,7 +232,7 @@ impl<S: State> Run<S> {
         let entered = span.enter();
         let mut context: Option<Context> = None;
         let heard = self.shared.is_heard();
-        let (step, stop, codec) = (self.step, self.stop, self.graph.codec);
+        let (step, stop, codec) = (self.step, self.stop, self.codec);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let state = matches!(input, TaskInput::Sent(_)).then(|| self.live.state.clone());
@@ -388,7 +388,7 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<Running<S>> = Vec::new();
         for &ix in todo {
             let id = self.task_id(ix);
-            let job = job_of(&self.plan, self.graph.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+            let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
             let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
             let mut running: Running<S> = match turn.map(|turn| *turn) {
                 Some(CacheTurn::Waits { landing, known }) => Box::pin(follow(landing, known, job)),

@@ -135,7 +135,7 @@ impl<S: State> Run<S> {
         let nowhere = |own: &Option<StopAt>, plan: &StopAt| *own.as_ref().unwrap_or(plan) == StopAt::Nowhere;
         plan.is_steady()
             && plan.step_timeout.is_none()
-            && !self.graph.debug
+            && !self.debug
             && !tracing::enabled!(tracing::Level::DEBUG)
             && self.shared.max_concurrency.is_none()
             && self.pending.is_empty()

@@ -14,7 +14,8 @@ use super::calls::CallDesk;
 use super::live::{Bits, Live, Start};
 use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
-use crate::checkpoint::{Durability, SharedMap, Source};
+use crate::cache::Cache;
+use crate::checkpoint::{Codec, Durability, SharedMap, Source};
 use crate::context::{NullResume, ReplayState, RunShared, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
@@ -66,8 +67,10 @@ pub(crate) enum Ended {
 }
 
 pub(crate) struct Run<S: State> {
-    pub(super) graph: CompiledStateGraph<S>,
     pub(super) plan: Arc<Plan<S>>,
+    pub(super) codec: Option<&'static Codec<S>>,
+    pub(super) cache: Option<Arc<dyn Cache>>,
+    pub(super) debug: bool,
     pub(super) shared: Arc<RunShared>,
     pub(super) config: LoopConfig,
     pub(super) saver: Option<Saver<S>>,
@@ -113,7 +116,7 @@ impl<S: State> Run<S> {
         config: LoopConfig,
         saver: Option<Saver<S>>,
     ) -> Self {
-        let plan = graph.plan.clone();
+        let CompiledStateGraph { plan, codec, cache, debug, .. } = graph;
         let mut output = Bits::default();
         let namespace_key = name_key(&config.namespace);
         config.output.list().iter().for_each(|f| output.set(*f));
@@ -124,7 +127,9 @@ impl<S: State> Run<S> {
         Self {
             live: Live::empty(&plan),
             plan,
-            graph,
+            codec,
+            cache,
+            debug,
             shared,
             config,
             saver,
@@ -208,7 +213,7 @@ impl<S: State> Run<S> {
             if self.is_watched() {
                 self.show_starts().await;
             }
-            if self.graph.debug {
+            if self.debug {
                 self.log_step();
             }
             // Boxed: most steps never come here, and every run would carry its size along.
@@ -496,23 +501,23 @@ impl<S: State> Run<S> {
     pub(crate) fn finish(mut self) -> (Arc<S>, Shown<S>) {
         let shown = match self.last_shown.take() {
             Some(values) => Shown::Earlier(values),
-            None if self.shown => Shown::Last(self.view()),
+            None if self.shown => {
+                let (present, fields) = (self.live.present, self.config.output);
+                Shown::Last(View { present, fields, plan: self.plan, codec: self.codec })
+            }
             None => Shown::Nothing,
         };
         (self.live.state, shown)
     }
 
     pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> Values<S> {
-        Values { state: self.live.state.clone(), interrupts, view: self.view() }
-    }
-
-    fn view(&self) -> View<S> {
-        View {
+        let view = View {
             present: self.live.present.clone(),
             fields: self.config.output.clone(),
             plan: self.plan.clone(),
-            codec: self.graph.codec,
-        }
+            codec: self.codec,
+        };
+        Values { state: self.live.state.clone(), interrupts, view }
     }
 
     pub(super) fn note_message_ids(&self) {

@@ -37,7 +37,6 @@ pub struct CompiledStateGraph<S: State> {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) debug: bool,
-    diagnostics: Arc<[Diagnostic]>,
 }
 
 impl<S: State> Clone for CompiledStateGraph<S> {
@@ -49,7 +48,6 @@ impl<S: State> Clone for CompiledStateGraph<S> {
             store: self.store.clone(),
             cache: self.cache.clone(),
             debug: self.debug,
-            diagnostics: self.diagnostics.clone(),
         }
     }
 }
@@ -72,18 +70,17 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// What is legal but probably not meant; see [`Diagnostic`].
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
+        &self.plan.diagnostics
     }
 
     pub(crate) fn from_plan(plan: Plan<S>, settings: Settings<S>, diagnostics: Vec<Diagnostic>) -> Self {
         Self {
-            plan: Arc::new(plan),
+            plan: Arc::new(Plan { diagnostics, ..plan }),
             persistence: settings.checkpointer,
             codec: settings.codec,
             store: settings.store,
             cache: settings.cache,
             debug: settings.debug,
-            diagnostics: diagnostics.into(),
         }
     }
 }
@@ -486,6 +483,7 @@ pub(crate) fn finish<S: State>(
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
     let lasting = |c: usize| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
     let mut plan = Plan {
+        diagnostics: Vec::new(),
         lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),

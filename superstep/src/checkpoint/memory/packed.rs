@@ -51,12 +51,13 @@ impl Place {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
-    tables: Box<Tables>,
+    commons: SmallVec<[Common; 1]>,
+    tables: Option<Box<Tables>>,
 }
 
+/// What lies beside the bytes; threads with nothing but small values have none of it.
 #[derive(Debug, Clone, Default)]
 struct Tables {
-    commons: SmallVec<[Common; 1]>,
     blobs: Vec<Blob>,
     names: Vec<Name>,
     rests: Vec<Rest>,
@@ -261,8 +262,9 @@ impl Packed {
         }
         let rest =
             Rest { error: error.take(), handled: *handled, interrupts: interrupts.take(), resume: resume.take() };
-        self.tables.rests.push(rest);
-        self.tables.rests.len() as u32
+        let rests = &mut self.tables_mut().rests;
+        rests.push(rest);
+        rests.len() as u32
     }
 
     /// By half, not twofold: there are many threads, and most are short.
@@ -279,7 +281,7 @@ impl Packed {
     }
 
     fn common_of(&mut self, record: &CheckpointRecord) -> u32 {
-        let commons = &mut self.tables.commons;
+        let commons = &mut self.commons;
         if commons.last().is_none_or(|last| !last.is_of(record)) {
             commons.push(Common {
                 run: record.run.clone(),
@@ -292,7 +294,7 @@ impl Packed {
     }
 
     fn last_common(&self) -> u32 {
-        self.tables.commons.len() as u32 - 1
+        self.commons.len() as u32 - 1
     }
 
     fn end(&self) -> u32 {
@@ -334,37 +336,52 @@ impl Packed {
                 self.bytes.truncate(end);
             }
             None => {
+                let blobs = &mut self.tables_mut().blobs;
+                let place = blobs.len() as u32;
+                blobs.push(std::mem::take(blob));
                 self.bytes.push(IN_TABLE);
-                self.number(self.tables.blobs.len() as u32);
-                self.tables.blobs.push(std::mem::take(blob));
+                self.number(place);
             }
         }
     }
 
+    #[inline]
     fn name_number(&mut self, common: u32, name: &Name) -> u32 {
-        let tables = &mut *self.tables;
-        if let Some(place) = tables.commons[common as usize].shape.place_of(name) {
-            return 2 * place as u32;
+        match self.commons[common as usize].shape.place_of(name) {
+            Some(place) => 2 * place as u32,
+            None => self.number_of_other(name),
         }
-        let place = tables.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            tables.names.push(name.clone());
-            tables.names.len() - 1
+    }
+
+    fn number_of_other(&mut self, name: &Name) -> u32 {
+        let names = &mut self.tables_mut().names;
+        let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
+            names.push(name.clone());
+            names.len() - 1
         });
         2 * place as u32 + 1
     }
 
     fn text(&self, common: u32, number: u32) -> &str {
         let place = (number / 2) as usize;
-        if number % 2 == 1 { &self.tables.names[place] } else { self.tables.commons[common as usize].shape.text(place) }
+        if number % 2 == 1 { &self.tables().names[place] } else { self.commons[common as usize].shape.text(place) }
     }
 
     fn name(&self, common: u32, number: u32) -> Name {
         let place = (number / 2) as usize;
         if number % 2 == 1 {
-            self.tables.names[place].clone()
+            self.tables().names[place].clone()
         } else {
-            self.tables.commons[common as usize].shape.name(place)
+            self.commons[common as usize].shape.name(place)
         }
+    }
+
+    fn tables(&self) -> &Tables {
+        self.tables.as_deref().expect("what lies in a table was put there")
+    }
+
+    fn tables_mut(&mut self) -> &mut Tables {
+        self.tables.get_or_insert_default()
     }
 
     fn read(&self, at: usize) -> Reader<'_> {
@@ -372,7 +389,7 @@ impl Packed {
     }
 
     pub(super) fn common(&self, place: Place) -> &Common {
-        &self.tables.commons[place.common as usize]
+        &self.commons[place.common as usize]
     }
 
     pub(super) fn head(&self, place: Place) -> Head {
@@ -532,7 +549,7 @@ impl Reader<'_> {
 
     fn blob(&mut self) -> Blob {
         match self.take() {
-            [IN_TABLE] => self.packed.tables.blobs[self.number() as usize].clone(),
+            [IN_TABLE] => self.packed.tables().blobs[self.number() as usize].clone(),
             [len] => {
                 self.at += usize::from(len);
                 Blob::from(&self.packed.bytes[self.at - usize::from(len)..self.at])
@@ -558,7 +575,7 @@ impl Reader<'_> {
         let none = Rest { error: None, handled: false, interrupts: None, resume: None };
         let rest = match self.number() as usize {
             0 => none,
-            place => self.packed.tables.rests[place - 1].clone(),
+            place => self.packed.tables().rests[place - 1].clone(),
         };
         let Rest { error, handled, interrupts, resume } = rest;
         let writes = (0..self.number()).map(|_| WriteRecord {
