@@ -84,7 +84,7 @@ pub trait Checkpointer: Send + Sync + 'static {
     ) -> Result<Claim, CheckpointError>;
 
     /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later). The record is filled anew for
-    /// the next one: what is kept of it, or saved later, is cloned or taken out.
+    /// the next one: what is kept of it, or saved later, is cloned or taken out, whichever is less.
     fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.

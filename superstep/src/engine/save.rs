@@ -392,14 +392,10 @@ impl<S: State> Saver<S> {
         live: &mut Live<S>,
         header: Header,
     ) -> Result<(), CheckpointError> {
-        let Header { id, parent, base, head, source, step } = header;
-        let Draft { record, tasks } = draft;
-        self.fill_changed(&mut record.fields, plan, live, id)?;
+        let record = draft.next(header);
+        self.fill_changed(&mut record.fields, plan, live, record.id)?;
         let control = control::encode(plan, self.scribe.codec, live);
-        record.control = control.map_err(|why| self.fail(id, "triggers", why))?;
-        (record.id, record.parent, record.base, record.head) = (id, parent, base, head);
-        (record.source, record.step, record.created_at) = (source, step, id.created_at());
-        record.writes.truncate(std::mem::take(tasks));
+        record.control = control.map_err(|why| self.fail(record.id, "triggers", why))?;
         Ok(())
     }
 

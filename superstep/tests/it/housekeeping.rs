@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use superstep::{CompiledStateGraph, Context, ErrorKind, Interrupted, MemorySaver, Prune, Resume, StateGraph, Thread};
+use superstep::{
+    CompiledStateGraph, Context, ErrorKind, Interrupted, MemorySaver, Prune, Resume, StateGraph, StateSnapshot, Thread,
+};
 
 use crate::support::{Notes, a_b_c, saved, says, trace};
 
@@ -40,6 +42,32 @@ async fn pruning_says_how_many_are_gone_and_leaves_the_state() {
     assert_eq!(thread.state().await.unwrap().state, before);
     assert_eq!(thread.prune(Prune::before(SystemTime::now() + Duration::from_hours(1))).await.unwrap(), 1);
     assert_eq!(app.invoke(input()).thread("t").await.unwrap().state.log, ["a", "b", "c", "a", "b", "c"]);
+}
+
+/// All that a history shows.
+async fn shown(app: &CompiledStateGraph<Notes>) -> Vec<String> {
+    let history = app.thread("t").history().await.unwrap();
+    let tasks = |at: &StateSnapshot<Notes>| -> Vec<_> {
+        at.tasks.iter().map(|task| (task.id, task.name.clone(), task.result())).collect()
+    };
+    history.iter().map(|at| format!("{:?} {:?} {:?}", at.checkpoint, at.state, tasks(at))).collect()
+}
+
+#[tokio::test]
+async fn pruning_leaves_what_is_kept_as_it_was_also_if_the_graph_has_changed_since() {
+    let saver = MemorySaver::new();
+    let app = |graph: StateGraph<Notes>| graph.checkpointer(saver.clone()).compile().unwrap();
+    let long = "more bytes than lie among others";
+    app(a_b_c()).invoke(input().log([long])).thread("t").await.unwrap();
+    let graph = StateGraph::<Notes>::new().add_node("new", says("new")).add_node("a", says("a"));
+    let changed = app(graph.add_sequence(["new", "a"]));
+    changed.invoke(input()).thread("t").await.unwrap();
+    let before = shown(&changed).await;
+    assert_eq!(before.len(), 9);
+    changed.thread("t").prune(Prune::keep_last(6)).await.unwrap();
+    assert_eq!(shown(&changed).await, before[..6]);
+    let log = changed.invoke(input()).thread("t").await.unwrap().state.log;
+    assert_eq!(log, [long, "a", "b", "c", "new", "a", "new", "a"]);
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
-    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
+    Blob, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
+    SavedCheckpoint, Saving, Shape, SharedMap, Swept, TaskId, TaskRecord,
 };
 
 /// A call of the checkpointer.
@@ -85,6 +85,18 @@ impl<H: Hook> Hooked<H> {
     }
 }
 
+/// The record; nothing of it is left for whoever fills it anew.
+fn taken_out(record: &mut CheckpointRecord) -> CheckpointRecord {
+    let taken = record.clone();
+    (record.format, record.step, record.run) = (u8::MAX, i64::MAX, None);
+    (record.parent, record.base, record.head) = (None, None, None);
+    (record.metadata, record.parents) = (SharedMap::default(), SharedMap::default());
+    (record.shape, record.control) = (Shape::from(Blob::default()), Blob::default());
+    record.fields.clear();
+    record.writes.clear();
+    taken
+}
+
 #[async_trait]
 impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     async fn claim(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Claim, CheckpointError> {
@@ -94,7 +106,7 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
-        let mut checkpoint = checkpoint.clone();
+        let mut checkpoint = taken_out(checkpoint);
         self.hook.saves(lease);
         self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
