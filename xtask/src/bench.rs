@@ -12,14 +12,36 @@ pub(crate) const FLOOR: &str = "floor";
 
 pub(crate) struct Options {
     pub(crate) rounds: usize,
-    /// Whether other Rust libraries are compared too.
-    pub(crate) with_peers: bool,
+    /// The other Rust libraries that are compared too.
+    pub(crate) peers: Peers,
     cases: Vec<String>,
+}
+
+/// Which other Rust libraries are asked for.
+pub(crate) enum Peers {
+    All,
+    Only(Vec<String>),
+}
+
+impl Peers {
+    fn add(&mut self, name: Option<&String>) {
+        match self {
+            Peers::All => *self = Peers::Only(name.into_iter().cloned().collect()),
+            Peers::Only(names) => names.extend(name.cloned()),
+        }
+    }
+
+    pub(crate) fn wants(&self, peer: &str) -> bool {
+        match self {
+            Peers::All => true,
+            Peers::Only(names) => names.iter().any(|name| name == peer),
+        }
+    }
 }
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Options { rounds: 3, with_peers: true, cases: Vec::new() };
+        let mut options = Options { rounds: 3, peers: Peers::All, cases: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -27,7 +49,8 @@ impl Options {
                     let value = arguments.next().ok_or("`--rounds` needs a value")?;
                     options.rounds = value.parse::<usize>()?.max(1);
                 }
-                "--no-peers" => options.with_peers = false,
+                "--no-peers" => options.peers.add(None),
+                "--peer" => options.peers.add(Some(arguments.next().ok_or("`--peer` needs a name")?)),
                 "disk" => options.cases.extend(DISK.map(str::to_owned)),
                 case if CASES.contains(&case) => options.cases.push(case.to_owned()),
                 other => return Err(format!("no case `{other}`\n\n{USAGE}").into()),

@@ -1,18 +1,18 @@
 //! `cargo xtask compare`: superstep beside the floor, `LangGraph` and every peer that builds, in one run.
 
 use crate::Result;
-use crate::bench::{self, FLOOR, Options, Rows, SUPERSTEP};
+use crate::bench::{self, FLOOR, Options, Peers, Rows, SUPERSTEP};
 use crate::side;
 use crate::table::number;
 use crate::workload::{DISK, Unit, Workload};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LANGGRAPH: [&str; 2] = ["LangGraph sync", "LangGraph async"];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let peers = if options.with_peers { side::peers()? } else { Vec::new() };
+    let peers = asked_peers(&options.peers)?;
     let mut folders = vec![Path::new(SUPERSTEP), Path::new(FLOOR)];
-    folders.extend(peers.iter().map(std::path::PathBuf::as_path));
+    folders.extend(peers.iter().map(PathBuf::as_path));
     let mut sides = bench::build_all(&folders);
     match side::langgraph() {
         Ok(langgraph) => sides.extend(langgraph),
@@ -29,8 +29,43 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     rows.print_kept();
     rows.print_remarks();
     let all_met = print_langgraph_targets(&rows);
+    let is_ahead = print_peers_ahead(&rows);
     rows.verdict()?;
+    if !is_ahead {
+        return Err("a peer is ahead".into());
+    }
     if all_met { Ok(()) } else { Err("LangGraph is not outrun as far as it should be".into()) }
+}
+
+/// The folders of the peers that are asked for.
+fn asked_peers(asked: &Peers) -> Result<Vec<PathBuf>> {
+    let mut peers = side::peers()?;
+    let name = |peer: &PathBuf| peer.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Peers::Only(names) = asked
+        && let Some(unknown) = names.iter().find(|asked| !peers.iter().any(|peer| name(peer) == **asked))
+    {
+        let known = peers.iter().map(name).collect::<Vec<_>>().join(", ");
+        return Err(format!("there is no peer `{unknown}`; there are {known}").into());
+    }
+    peers.retain(|peer| asked.wants(&name(peer)));
+    Ok(peers)
+}
+
+/// Names the peers that are faster at a workload; whether there is none.
+fn print_peers_ahead(rows: &Rows) -> bool {
+    let ours = |name: &str| [SUPERSTEP, FLOOR].contains(&name) || LANGGRAPH.contains(&name);
+    let mut is_ahead = true;
+    for (workload, cells) in &rows.rows {
+        let Some(own) = rows.of(cells, SUPERSTEP) else { continue };
+        for peer in rows.sides.iter().filter(|side| !ours(&side.name)) {
+            if let Some(peers) = rows.of(cells, &peer.name).filter(|peers| peers.micros < own.micros) {
+                let (micros, own) = (number(peers.micros), number(own.micros));
+                println!("{} {}: {} is ahead, {micros} against {own} µs", workload.title, workload.size, peer.name);
+                is_ahead = false;
+            }
+        }
+    }
+    is_ahead
 }
 
 /// How many times as fast as `LangGraph` a step has to be.

@@ -43,8 +43,8 @@ commands:
   react [--record]         scripted conversations through LangGraph's ReAct agent and ours, compared
   bench [--rounds N] [CASE...]
                            superstep beside the floor, with the targets
-  compare [--rounds N] [--no-peers] [CASE...]
-                           superstep beside the floor, LangGraph and every peer that builds
+  compare [--rounds N] [--no-peers] [--peer NAME]... [CASE...]
+                           superstep beside the floor, LangGraph and every peer that builds, or the named ones
   callgrind                instructions per step
   tree                     limits on what superstep depends on
 
