@@ -88,7 +88,7 @@ impl Checkpointer for Audited {
         Ok(claim)
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         let mut told: Vec<String> = checkpoint.writes.iter().filter_map(|task| saved(lease, task)).collect();
         told.push(format!("checkpoint {} {} {}", lease.thread, checkpoint.id, lease.epoch));
         self.logged(lease, &checkpoint.id.to_string(), told, |inner| inner.put(lease, checkpoint))

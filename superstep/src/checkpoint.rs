@@ -59,7 +59,18 @@ pub use sqlite::SqliteSaver;
 /// - of a task's ordinary writes the first ones saved stay, while its error, questions and answers are replaced;
 /// - whoever writes holds a [`Lease`]: with an epoch that is not the thread's current one, or a checkpoint whose
 ///   `head` is not the latest of its namespace, nothing is written and the answer is [`CheckpointError::Fenced`];
-/// - saving the same checkpoint again, as after a lost answer, changes nothing.
+/// - saving the same checkpoint again, as after a lost answer, changes nothing;
+/// - what goes against these is [refused](CheckpointError::Refused), and nothing is written: a checkpoint that is not newer
+///   than the latest or whose base is not there, writes under a checkpoint that is not there (any more), a copy of a thread
+///   without checkpoints or to a thread that has some;
+/// - with its last checkpoint a thread is gone, and so is the right of whoever has claimed it;
+/// - `delete_run` also forgets what the run's steps wrote: for each checkpoint of a step (its source is
+///   [`Source::Loop`]), the pending writes of its base, if that is of the step just before. Writes that no checkpoint of
+///   the run took up stay.
+///
+/// It must not panic: nothing catches that, and the run ends with it. The trait is written with
+/// [`async_trait`](https://docs.rs/async-trait), and so are its implementations. Whether all is kept the suite of the
+/// feature `conformance` tells.
 ///
 /// ```
 /// use superstep::{Checkpointer, MemorySaver};
@@ -83,9 +94,9 @@ pub trait Checkpointer: Send + Sync + 'static {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError>;
 
-    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later). The record is filled anew for
-    /// the next one: what is kept of it, or saved later, is cloned or taken out, whichever is less.
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving;
+    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later). The record is lent, to be filled
+    /// anew for the next one: what is kept of it, or saved later, is cloned. Clones share large values.
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
@@ -135,7 +146,8 @@ pub trait Checkpointer: Send + Sync + 'static {
     async fn sweep(&self) -> Result<Swept, CheckpointError>;
 }
 
-/// A save that is done, or on its way. The next save of the thread begins when it has ended.
+/// A save that is done, or on its way. The next save of the namespace begins when it has ended, unless the checkpointer
+/// [keeps the order](Checkpointer::keeps_order) by itself.
 ///
 /// ```
 /// use superstep::{CheckpointError, Saving};
@@ -197,7 +209,7 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     ) -> Result<Claim, CheckpointError> {
         (**self).claim(thread, namespace, checkpoint).await
     }
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         (**self).put(lease, checkpoint)
     }
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {

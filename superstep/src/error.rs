@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::CheckpointError;
-use crate::plan::{DEFAULT_HANDLER, HANDLER_OF};
+use crate::plan::{DEFAULT_HANDLER, HANDLER_OF, START};
 
 /// Any error a node may return.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -279,7 +279,8 @@ impl InvalidUpdate {
     /// The same as a run's error, which says whose writes were merged.
     pub(crate) fn in_writes_of(self, nodes: &[&str]) -> Error {
         let listed = nodes.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-        let error = Error::new(self.kind, format!("{self} (in what {listed} wrote)"));
+        let place = if nodes == [START] { "in the input".to_owned() } else { format!("in what {listed} wrote") };
+        let error = Error::new(self.kind, format!("{self} ({place})"));
         match nodes {
             [only] => error.at(only),
             _ => error,
@@ -382,10 +383,15 @@ impl Error {
     }
 
     pub(crate) fn node_failed(node: &str, source: BoxError) -> Self {
+        Self::failed(node, &called(node), source)
+    }
+
+    /// What was called for a node failed by itself.
+    pub(crate) fn failed(node: &str, called: &str, source: BoxError) -> Self {
         Self(Box::new(Failure {
             kind: ErrorKind::Node,
             node: Some(node.to_owned()),
-            message: format!("{} failed", called(node)),
+            message: format!("{called} failed"),
             source: Some(source),
         }))
     }
@@ -515,7 +521,11 @@ impl From<CheckpointError> for Error {
             CheckpointError::Fenced { .. } => ErrorKind::Fenced,
             _ => ErrorKind::Checkpoint,
         };
-        Error::new(kind, "a checkpoint could not be saved or read").caused_by(error)
+        let words = match error {
+            CheckpointError::Refused(_) => "the checkpointer refuses it",
+            _ => "a checkpoint could not be saved or read",
+        };
+        Error::new(kind, words).caused_by(error)
     }
 }
 

@@ -67,6 +67,9 @@ pub struct CommandMarker;
 impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
     #[allow(private_interfaces)]
     fn into_input(self) -> RunInput<S> {
+        if self.is_nothing() {
+            return RunInput::Nothing;
+        }
         self.into_update().into_puts().map_or_else(RunInput::Refused, RunInput::Writes)
     }
 }
@@ -203,7 +206,8 @@ macro_rules! run_options {
             $self
         }
 
-        /// The most steps that the run may take.
+        /// The most steps that the run may take, 10,007 unless said otherwise. As in LangGraph the run must be over before
+        /// the last of them: one of N steps needs a limit of N + 1.
         pub fn recursion_limit(mut $self, limit: usize) -> Self {
             $options.recursion_limit = limit;
             $self

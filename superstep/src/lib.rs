@@ -40,10 +40,9 @@
 //! | `postgres` | stores, caches and databases in PostgreSQL |
 //! | `postgres-tls` | encrypted connections to PostgreSQL |
 //! | `sqlite` | stores, caches and databases in SQLite files |
-//! | `conformance` | suites that a store or a cache of your own must pass |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
-//! | `conformance` | suites that checkpointers must pass, for those who write one |
+//! | `conformance` | suites that a checkpointer, store or cache of your own must pass |
 //! | `compression` | `Seal::compress`: smaller values on disk |
 //! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 

@@ -126,6 +126,7 @@ type RunFuture<S> = Pin<Box<dyn Future<Output = Result<Output<S>, Error>> + Send
 /// The events of a run. Dropping it cancels the run, subgraphs included.
 ///
 /// It is a [`Stream`]; [`next`](EventStream::next) reads it without further imports.
+#[must_use = "a run goes on as its events are read"]
 pub struct EventStream<S: State> {
     run: Option<RunFuture<S>>,
     events: mpsc::Receiver<RawEvent>,

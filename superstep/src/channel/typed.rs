@@ -1,5 +1,7 @@
 //! The merge rules over the slots of a typed state; derived code calls them.
 
+use std::any::Any;
+
 use crate::channel::{ONE_OVERWRITE, ONE_PER_STEP};
 use crate::error::InvalidUpdate;
 use crate::state::{Change, MessageIndex, MessageLike, Put, Scratch};
@@ -63,11 +65,31 @@ pub fn append<T: crate::state::IntoItems>(
 }
 
 /// Adds every write.
-pub fn sum<T: std::ops::AddAssign>(slot: &mut T, field: &str, writes: Writes<'_, T>) -> Result<Change, InvalidUpdate> {
+pub fn sum<T: std::ops::AddAssign + 'static>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, T>,
+) -> Result<Change, InvalidUpdate> {
     reduce(slot, field, writes, |current, update| {
-        *current += update;
-        Ok(())
+        add(current, update).map_err(|why| InvalidUpdate::refused(field, why))
     })
+}
+
+/// Adds numbers. Whole ones that the sum does not fit into are refused, in every build alike.
+fn add<T: std::ops::AddAssign + 'static>(current: &mut T, update: T) -> Result<(), String> {
+    macro_rules! whole_numbers {
+        ($($number:ty)*) => {$(
+            let slot = (current as &mut dyn Any).downcast_mut::<$number>();
+            if let (Some(slot), Some(more)) = (slot, (&update as &dyn Any).downcast_ref::<$number>()) {
+                let sum = slot.checked_add(*more);
+                *slot = sum.ok_or_else(|| format!("the sum of {slot} and {more} is out of range"))?;
+                return Ok(());
+            }
+        )*};
+    }
+    whole_numbers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+    *current += update;
+    Ok(())
 }
 
 /// Merges by a reducer that takes and gives values.

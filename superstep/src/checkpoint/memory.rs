@@ -3,6 +3,8 @@
 //! Every checkpoint shares what did not change with its base, so a step costs what it wrote.
 
 mod packed;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +22,8 @@ use super::{
 use crate::id::CheckpointId;
 use packed::{Packed, Place};
 
-/// Keeps checkpoints in memory; clones share them.
+/// Keeps checkpoints in memory; clones share them. The root graph of a thread, and each of its subgraphs, may have 3 GB of
+/// small values; then a run is refused until the thread is pruned.
 ///
 /// ```
 /// use superstep::{AgentState, EchoAgent, MemorySaver, Message, StateGraph, START};
@@ -198,14 +201,21 @@ impl Namespace {
     }
 
     fn retain(&mut self, keep: impl Fn(&Self, Place) -> bool) -> usize {
-        let mut kept = self.checkpoints.clone();
-        kept.retain(|place| keep(self, *place));
-        let forgotten = self.checkpoints.len() - kept.len();
+        let goes = |place: &&Place| !keep(self, **place);
+        let forgotten = self.checkpoints.iter().filter(goes).count();
         if forgotten > 0 {
-            self.packed = self.packed.only(&mut kept);
-            self.checkpoints = kept;
+            self.checkpoints = self.checkpoints.iter().filter(|place| !goes(place)).copied().collect();
+            self.packed.forgot(forgotten);
+            self.tidy();
         }
         forgotten
+    }
+
+    /// Packs all anew if most of it is of no use any more.
+    fn tidy(&mut self) {
+        if self.packed.is_wasteful(self.checkpoints.len()) {
+            self.packed = self.packed.only(&mut self.checkpoints);
+        }
     }
 
     fn is_of_run(&self, place: Place, run: &str) -> bool {
@@ -222,21 +232,20 @@ impl Namespace {
             if let Some(Ok(base)) = head.base.map(|base| self.place(base))
                 && self.packed.head(self.checkpoints[base]).step + 1 == head.step
             {
-                self.checkpoints[base].forget_written();
+                self.packed.forget_written(&mut self.checkpoints[base]);
             }
         }
     }
 
     fn check_room(&self) -> Result<(), CheckpointError> {
         if self.packed.is_full() {
-            return Err(CheckpointError::refused(
-                "the checkpoints of a namespace take more than 3 GB in memory; prune it",
-            ));
+            let full = "the small values of a namespace take more than 3 GB in memory; prune the thread";
+            return Err(CheckpointError::refused(full));
         }
         Ok(())
     }
 
-    fn put(&mut self, lease: Lease<'_>, record: &mut CheckpointRecord) -> Result<(), CheckpointError> {
+    fn put(&mut self, lease: Lease<'_>, record: &CheckpointRecord) -> Result<(), CheckpointError> {
         let head = self.head();
         if head == Some(record.id) {
             return Ok(());
@@ -247,13 +256,13 @@ impl Namespace {
         Err(CheckpointError::overtaken(lease.thread, lease.namespace, record.head, head))
     }
 
-    fn add(&mut self, record: &mut CheckpointRecord) -> Result<(), CheckpointError> {
+    fn add(&mut self, record: &CheckpointRecord) -> Result<(), CheckpointError> {
         self.check_room()?;
         let missing = |_| CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
         let base = record.base.map(|base| self.place(base)).transpose().map_err(missing)?;
         let place = self.packed.add(record, base.map(|base| self.checkpoints[base]));
         if let Some(base) = base {
-            record.writes.iter_mut().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
+            record.writes.iter().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
         }
         if self.checkpoints.len() == self.checkpoints.capacity() {
             // By half, not twofold: there are many threads, and most are short.
@@ -263,11 +272,12 @@ impl Namespace {
         Ok(())
     }
 
-    fn put_writes(&mut self, checkpoint: CheckpointId, mut task: TaskRecord) -> Result<(), CheckpointError> {
+    fn put_writes(&mut self, checkpoint: CheckpointId, task: &TaskRecord) -> Result<(), CheckpointError> {
         self.check_room()?;
         let missing = |_| CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
         let place = self.place(checkpoint).map_err(missing)?;
-        self.packed.write(&mut self.checkpoints[place], &mut task);
+        self.packed.write(&mut self.checkpoints[place], task);
+        self.tidy();
         Ok(())
     }
 }
@@ -299,14 +309,14 @@ impl Checkpointer for MemorySaver {
         })
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         let mut shard = self.shard(lease.thread);
         Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put(lease, checkpoint)))
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
         let mut shard = self.shard(lease.thread);
-        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put_writes(checkpoint, task)))
+        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put_writes(checkpoint, &task)))
     }
 
     async fn get(

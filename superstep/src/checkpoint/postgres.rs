@@ -165,7 +165,7 @@ impl Checkpointer for PostgresSaver {
         again_if_lost!(self.claim_once(thread, namespace, checkpoint))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         let run = checkpoint.run.as_deref().unwrap_or_default();
         if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
             return Saving::done(Err(error));

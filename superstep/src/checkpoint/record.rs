@@ -35,6 +35,24 @@ pub enum Source {
     Fork,
 }
 
+impl Source {
+    /// By number; a released number never changes, and four of them fit into two bits.
+    const ALL: [Source; 4] = [Source::Input, Source::Loop, Source::Update, Source::Fork];
+
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Source::Input => 0,
+            Source::Loop => 1,
+            Source::Update => 2,
+            Source::Fork => 3,
+        }
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

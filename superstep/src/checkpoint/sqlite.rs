@@ -277,7 +277,7 @@ impl Checkpointer for SqliteSaver {
         Ok(Claim::new(epoch, head, found))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
         let input = self.inputs.take(lease, checkpoint);
         let row = match desk.row(checkpoint, &input, &self.shapes) {

@@ -413,6 +413,10 @@ pub(crate) fn settle<S: State>(
 
 /// A node's error as the run's error: what a graph inside said keeps its kind.
 fn failure_of(error: BoxError, node: &str) -> Error {
+    failure_of_called(error, node, &called(node))
+}
+
+fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(inner) => return inner.at(node),
         Err(error) => error,
@@ -426,24 +430,19 @@ fn failure_of(error: BoxError, node: &str) -> Error {
     };
     let error = match error.downcast::<Panicked>() {
         Ok(panicked) => {
-            return Error::new(ErrorKind::Panic, format!("{} panicked: {panicked}", called(node))).at(node);
+            return Error::new(ErrorKind::Panic, format!("{called} panicked: {panicked}")).at(node);
         }
         Err(error) => error,
     };
     if error.is::<Interrupted>() {
         return Error::new(ErrorKind::Invalid, format!("node `{node}`: {error}")).at(node);
     }
-    Error::node_failed(node, error)
+    Error::failed(node, called, error)
 }
 
 /// The same for the error of a conditional edge.
 fn path_failure(error: BoxError, node: &str) -> Error {
-    match error.downcast::<Panicked>() {
-        Ok(panicked) => {
-            Error::new(ErrorKind::Panic, format!("a conditional edge of `{node}` panicked: {panicked}")).at(node)
-        }
-        Err(error) => failure_of(error, node),
-    }
+    failure_of_called(error, node, &format!("a conditional edge of `{node}`"))
 }
 
 /// A command from a graph inside, as this graph's own.

@@ -92,6 +92,7 @@ impl<S: State> Clone for Saver<S> {
 }
 
 /// What a checkpoint says besides the live state.
+#[derive(Clone, Copy)]
 pub(crate) struct Header {
     pub(crate) id: CheckpointId,
     pub(crate) parent: Option<CheckpointId>,
@@ -450,7 +451,7 @@ impl<S: State> Saver<S> {
 
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
     pub(crate) async fn put(&self, draft: &mut Draft) -> Result<(), CheckpointError> {
-        self.save(Job::Checkpoint(&mut draft.record)).await
+        self.save(Job::Checkpoint(draft)).await
     }
 
     pub(crate) async fn put_writes(
@@ -483,7 +484,7 @@ impl<S: State> Saver<S> {
 
     fn start(&self, job: Job<'_>) -> Saving {
         match job {
-            Job::Checkpoint(record) => self.start_checkpoint(record),
+            Job::Checkpoint(draft) => self.start_checkpoint(draft),
             Job::Writes(at, mut task) => {
                 // The log of a caller's writes is marked where writes of this version begin.
                 if task.task != TaskId::NULL {
@@ -495,13 +496,16 @@ impl<S: State> Saver<S> {
     }
 
     #[inline]
-    fn start_checkpoint(&self, record: &mut CheckpointRecord) -> Saving {
-        if self.older.is_none() {
-            return (*self.checkpointer).put(self.lease(), record);
+    fn start_checkpoint(&self, draft: &mut Draft) -> Saving {
+        let record = &mut draft.record;
+        if self.older.is_some() {
+            let base = record.base;
+            let writes = record.writes.iter_mut().map(|task| &mut task.writes);
+            writes.for_each(|writes| *writes = self.marked(base, std::mem::take(writes)));
         }
-        let base = record.base;
-        record.writes.iter_mut().for_each(|task| task.writes = self.marked(base, std::mem::take(&mut task.writes)));
-        (*self.checkpointer).put(self.lease(), record)
+        let saving = (*self.checkpointer).put(self.lease(), record);
+        draft.let_go();
+        saving
     }
 
     /// Writes under a checkpoint; if an earlier version of the state made the checkpoint, they say that they are of
@@ -528,7 +532,7 @@ impl<S: State> Saver<S> {
             return Ok(Some(Unsaved::Waits));
         }
         self.queue.check()?;
-        let mut saving = self.start_checkpoint(&mut draft.record);
+        let mut saving = self.start_checkpoint(draft);
         match Pin::new(&mut saving).poll(cx) {
             Poll::Ready(result) => self.queue.note(result).map(|()| None),
             Poll::Pending if self.durability == Durability::Async => {
@@ -599,6 +603,6 @@ pub(crate) enum Unsaved {
 
 /// Something to save.
 enum Job<'a> {
-    Checkpoint(&'a mut CheckpointRecord),
+    Checkpoint(&'a mut Draft),
     Writes(CheckpointId, Box<TaskRecord>),
 }

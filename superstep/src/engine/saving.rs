@@ -109,7 +109,7 @@ impl<S: State> Run<S> {
             record.task = id;
             record.path.point_to(&saver.scribe.labels, plan.path_text(node));
             writes.record_after(puts, plan, &saver.scribe, record)?;
-            draft.take_lone_task();
+            draft.count_lone_task();
         }
         Ok(())
     }

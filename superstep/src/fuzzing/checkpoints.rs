@@ -97,8 +97,8 @@ fn go_on(change: impl FnOnce(&mut CheckpointRecord)) {
     runtime.block_on(async {
         let saver = MemorySaver::new();
         let claim = saver.claim("t", "", None).await.expect("nobody else is here");
-        for mut record in [older, newer] {
-            saver.put(Lease::new("t", "", claim.epoch), &mut record).await.expect("a saver looks into no record");
+        for record in [older, newer] {
+            saver.put(Lease::new("t", "", claim.epoch), &record).await.expect("a saver looks into no record");
         }
         let app = echo(saver);
         let _ = app.thread("t").history().await;

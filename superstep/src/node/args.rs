@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Call, Given, NodeError, Payload};
 use crate::context::Context;
 use crate::error::BoxError;
+use crate::error::Terminal;
 use crate::state::{JsonInput, JsonState, State, json_object};
 use crate::store::Store;
 
@@ -223,7 +224,8 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         cx.context().map(Runtime).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            format!("it asks for a context of type `{wanted}`; give the run one with `.context(..)`").into()
+            let words = format!("it asks for a context of type `{wanted}`; give the run one with `.context(..)`");
+            Terminal::new(words).into()
         })
     }
 }
@@ -250,7 +252,7 @@ impl Deref for StoreHandle {
 
 impl FromContext for StoreHandle {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
-        let missing = || "it asks for a store; give the graph one with `.store(..)`".into();
+        let missing = || Terminal::new("it asks for a store; give the graph one with `.store(..)`").into();
         cx.store().cloned().map(StoreHandle).ok_or_else(missing)
     }
 }

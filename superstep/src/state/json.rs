@@ -344,6 +344,11 @@ impl IntoUpdate<JsonState> for Value {
             other => Update::refused(format!("expected an object, got {other}")),
         }
     }
+
+    /// As the input of a run, null is no input: it goes on with what is left to do, like [`GoOn`](crate::GoOn).
+    fn is_nothing(&self) -> bool {
+        self.is_null()
+    }
 }
 
 /// A write; the JSON form `{"__overwrite__": value}` marks an overwrite.
@@ -441,9 +446,12 @@ fn add(current: &mut Value, update: Value) -> Result<(), String> {
 }
 
 fn add_numbers(a: &Value, b: &Value) -> Option<Value> {
-    let whole = |v: &Value| v.as_bool().map(i64::from).or_else(|| v.as_i64());
+    let number = |v: &Value| v.as_i64().map(i128::from).or_else(|| v.as_u64().map(i128::from));
+    let whole = |v: &Value| v.as_bool().map(i128::from).or_else(|| number(v));
     match (whole(a), whole(b)) {
-        (Some(a), Some(b)) => a.checked_add(b).map(Value::from),
+        (Some(a), Some(b)) => {
+            i64::try_from(a + b).map(Value::from).or_else(|_| u64::try_from(a + b).map(Value::from)).ok()
+        }
         _ => Some(json!(a.as_f64()? + b.as_f64()?)),
     }
 }

@@ -172,6 +172,12 @@ where
 pub trait IntoUpdate<S: State> {
     /// Turns it into an update.
     fn into_update(self) -> Update<S>;
+
+    /// Whether it is not even an empty update, so that a run on it goes on with what is left to do.
+    #[doc(hidden)]
+    fn is_nothing(&self) -> bool {
+        false
+    }
 }
 
 impl<S: State> IntoUpdate<S> for Update<S> {

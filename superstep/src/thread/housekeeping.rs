@@ -51,6 +51,9 @@ impl<S: State> Thread<S> {
         if name.is_empty() {
             return Err(Error::invalid("the copy of a thread needs a name with at least one character"));
         }
+        if name == self.name {
+            return Err(Error::invalid(format!("the copy of thread `{name}` needs another name than its own")));
+        }
         self.kept_in()?.copy_thread(&self.name, &name).await?;
         Ok(Thread { name, ..self.clone() })
     }

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{
     Blob, BoxError, CheckpointId, Command, CompiledStateGraph, END, Entrypoint, Error, ErrorKind, GoOn, JsonInput,
-    JsonState, MappedGraph, MemorySaver, START, SavedCheckpoint, Send, Sent, StateGraph, Superstep,
+    JsonState, MappedGraph, MemorySaver, Runtime, START, SavedCheckpoint, Send, Sent, State, StateGraph, Superstep,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -358,7 +359,7 @@ async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
     let command = Command::new().update(json!({ "log": ["x"] })).update(wrong);
     check(&app.invoke(command).thread("t").await.unwrap_err(), ErrorKind::InvalidUpdate, words);
     assert!(app.thread("t").history().await.unwrap().is_empty());
-    let error = app.invoke(json!(null)).thread("t").await.unwrap_err();
+    let error = app.invoke(json!({})).thread("t").await.unwrap_err();
     assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got \"text\"");
 }
 
@@ -417,4 +418,84 @@ async fn a_field_that_cannot_be_saved_is_named_once() {
     let error = graph.checkpointer(MemorySaver::new()).compile().unwrap().invoke(()).thread("t").await.unwrap_err();
     assert_eq!(error.to_string().matches("field `value`").count(), 1, "{error}");
     assert!(error.to_string().ends_with("it will not be written"), "{error}");
+}
+
+/// Fields that are added up.
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Sums {
+    #[state(sum)]
+    small: u8,
+    #[state(sum)]
+    real: f64,
+}
+
+#[tokio::test]
+async fn a_sum_that_does_not_fit_is_refused_in_every_build() {
+    let graph = StateGraph::<Sums>::new().add_node("a", async |_: Sums| Sums::update().small(1).real(0.5));
+    let app = graph.add_edge(START, "a").compile().unwrap();
+    let out = app.invoke(Sums { small: 254, real: 1.0 }).await.unwrap();
+    assert_eq!(out.state, Sums { small: 255, real: 1.5 });
+    let error = app.invoke(Sums { small: 255, real: 1.0 }).await.err().unwrap();
+    assert_eq!(error.to_string(), "field `small`: the sum of 255 and 1 is out of range (in what `a` wrote)");
+    let sums = JsonState::schema().sum("n");
+    let graph = StateGraph::dynamic(sums).add_node("a", async |_: JsonInput| json!({ "n": 1 }));
+    let app = graph.add_edge(START, "a").compile().unwrap();
+    let out = app.invoke(json!({ "n": i64::MAX })).await.unwrap();
+    assert_eq!(out.to_json(), json!({ "n": 9_223_372_036_854_775_808_u64 }));
+    let error = app.invoke(json!({ "n": u64::MAX })).await.err().unwrap();
+    assert!(error.to_string().contains("the sum of 18446744073709551615 and 1 is out of range"), "{error}");
+}
+
+#[tokio::test]
+async fn null_is_no_input_and_goes_on() {
+    let note = |name: &'static str| move |_: JsonInput| async move { json!({ "log": [name] }) };
+    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    let graph = graph.add_node("x", note("x")).add_node("y", note("y")).add_sequence(["x", "y"]);
+    let app = graph.interrupt_before(["y"]).checkpointer(MemorySaver::new()).compile().unwrap();
+    let nothing = app.invoke(json!(null)).thread("t").await.err().unwrap();
+    assert_eq!(nothing.kind(), ErrorKind::EmptyInput);
+    app.invoke(json!({ "log": ["in"] })).thread("t").await.unwrap();
+    let out = app.invoke(json!(null)).thread("t").await.unwrap();
+    assert_eq!(out.to_json(), json!({ "log": ["in", "x", "y"] }));
+}
+
+#[tokio::test]
+async fn an_error_of_a_conditional_edge_or_of_the_input_says_so() {
+    let broken = |_: &Sums| -> Result<&'static str, BoxError> { Err("no way".into()) };
+    let graph = StateGraph::<Sums>::new().add_node("a", async |_: Sums| ()).add_edge(START, "a");
+    let app = graph.add_conditional_edges("a", broken).compile().unwrap();
+    let error = app.invoke(Sums::default()).await.err().unwrap();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Node, Some("a")));
+    assert_eq!(format!("{error:?}"), "a conditional edge of `a` failed: no way");
+    let app = saved_text();
+    let error = app.invoke(json!({ "log": 7 })).thread("t").await.err().unwrap();
+    assert!(error.to_string().ends_with("(in the input)"), "{error}");
+}
+
+fn saved_text() -> CompiledStateGraph<JsonState> {
+    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    graph
+        .add_node("x", async |_: JsonInput| json!({}))
+        .add_edge(START, "x")
+        .checkpointer(MemorySaver::new())
+        .compile()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn what_no_retry_can_mend_is_not_retryable() {
+    let asks = async |_: Sums, _: Runtime<u8>| ();
+    let app = StateGraph::<Sums>::new().add_node("a", asks).add_edge(START, "a").compile().unwrap();
+    assert!(!app.invoke(Sums::default()).await.err().unwrap().is_retryable());
+}
+
+#[tokio::test]
+async fn a_thread_is_not_copied_onto_itself() {
+    let app = saved_text();
+    app.invoke(json!({ "log": ["in"] })).thread("t").await.unwrap();
+    let error = app.thread("t").copy_to("t").await.err().unwrap();
+    assert_eq!(error.to_string(), "the copy of thread `t` needs another name than its own");
+    app.thread("t").copy_to("u").await.unwrap();
+    let error = app.thread("t").copy_to("u").await.err().unwrap();
+    assert_eq!(format!("{error:?}"), "the checkpointer refuses it: there is a thread `u` already; delete it first");
 }

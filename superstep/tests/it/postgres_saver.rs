@@ -139,9 +139,9 @@ impl Author {
     }
 
     async fn put(&mut self) -> Result<CheckpointId, CheckpointError> {
-        let mut record = self.next();
+        let record = self.next();
         let id = record.id;
-        self.saver.put(self.lease(), &mut record).await?;
+        self.saver.put(self.lease(), &record).await?;
         self.head = Some(id);
         Ok(id)
     }
@@ -152,8 +152,8 @@ impl Author {
     }
 
     /// Saves a checkpoint while others go on.
-    fn spawn(&self, mut record: CheckpointRecord) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
-        tokio::spawn(self.another().put(self.lease(), &mut record))
+    fn spawn(&self, record: &CheckpointRecord) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
+        tokio::spawn(self.another().put(self.lease(), record))
     }
 
     /// Saves what a task wrote while others go on.

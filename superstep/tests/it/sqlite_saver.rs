@@ -243,7 +243,7 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
             let mut record = pattern.clone();
             let before = at.checked_sub(1).map(|before| ids[before]);
             (record.id, record.head, record.parent, record.base) = (ids[at], before, before, before);
-            saver.put(Lease::new("t", "", epoch), &mut record)
+            saver.put(Lease::new("t", "", epoch), &record)
         };
         for at in 0..4 {
             put(&saver, at).await.unwrap();
@@ -277,7 +277,7 @@ async fn rows_that_stand_on_each_other_are_refused() {
     let put = async |id, head, base| {
         let mut record = pattern.clone();
         (record.id, record.head, record.parent, record.base) = (id, head, base, base);
-        saver.put(Lease::new("t", "", epoch), &mut record).await.unwrap();
+        saver.put(Lease::new("t", "", epoch), &record).await.unwrap();
     };
     put(first, None, None).await;
     put(second, Some(first), Some(first)).await;

@@ -3,8 +3,8 @@
 use expect_test::expect;
 use serde_json::json;
 use superstep::{
-    CheckpointId, CheckpointRecord, Checkpointer, END, ErrorKind, GoOn, ListQuery, MemorySaver, START, Source,
-    StateGraph, StateSnapshot, Superstep, Thread,
+    CheckpointId, CheckpointRecord, END, ErrorKind, GoOn, ListQuery, MemorySaver, START, Source, StateGraph,
+    StateSnapshot, Superstep, Thread,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -428,23 +428,4 @@ async fn a_thread_goes_on_although_the_clock_went_back() {
     let state = app.thread("t").state().await.unwrap();
     assert!(state.checkpoint.unwrap().id > before);
     assert_eq!(state.state.log, ["a", "b", "c", "a", "b", "c"]);
-}
-
-/// Does nothing: what is saved is taken out of its record all the same.
-#[derive(Clone)]
-struct TakesAll;
-
-impl Hook for TakesAll {}
-
-#[tokio::test]
-async fn a_checkpointer_may_take_all_out_of_a_record() {
-    let saver = Hooked::new(TakesAll);
-    let app = a_b_c().checkpointer(saver.clone()).compile().unwrap();
-    app.invoke(input()).thread("t").metadata("who", "ada").run_id("r").await.unwrap();
-    let history = app.thread("t").history().await.unwrap();
-    assert_eq!(steps(&history), [3, 2, 1, 0, -1]);
-    assert!(history.iter().all(|at| at.metadata["who"] == json!("ada")));
-    assert_eq!(history[0].state.log, ["a", "b", "c"]);
-    assert_eq!(history[2].tasks.len(), 1, "what tasks wrote was saved with each");
-    assert_eq!(saver.inner.delete_run("r").await.unwrap(), 5, "each says which run made it");
 }

@@ -2,31 +2,32 @@
 //! earlier ones. Small values lie among them; large ones, and what is no bytes, lie in tables beside them.
 //!
 //! So a checkpoint takes about as much memory as it has to say, and a thread is few pieces of memory, which are quickly
-//! taken and given back. Numbers have four bytes, and places are counted from the beginning:
+//! taken and given back. Numbers, and places counted from the beginning, have four bytes each:
 //!
 //! ```text
-//! checkpoint := format flags [parent] [base] [time] step control fields value*
+//! checkpoint := format flags [parent] [base] [time] step control fields
 //! fields     := how many (name, where its value lies)*
 //! value      := 0 blob | (1 + 2 × writes + whether it builds on another) [where that lies] blob*
-//! written    := (where the one before lies, or 0) common task path rest writes (name flag blob)*
+//! written    := (where the one before lies, or 0) nth common task path rest writes (name flag blob)*
 //! blob       := length bytes | 255 (place in the table)
 //! name       := (2 × place among the graph's names) | (2 × place in the table + 1)
 //! ```
+//!
+//! Nothing is taken out. What was forgotten or replaced is counted, and left behind when all else is packed anew.
 
-use std::collections::HashMap;
+mod read;
+mod repack;
+
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::super::{
-    Blob, CheckpointRecord, Few, FieldRecord, FieldValue, Name, SavedCheckpoint, SavedField, Shape, SharedMap, Source,
-    TaskRecord, WriteRecord,
-};
+use super::super::{Blob, CheckpointRecord, FieldRecord, FieldValue, Name, Shape, SharedMap, TaskRecord};
 use crate::error::TaskError;
-use crate::id::{ByTask, CheckpointId, TaskId};
+use crate::id::CheckpointId;
 use crate::node::Interrupt;
 
 /// A checkpoint among others.
@@ -41,18 +42,13 @@ pub(super) struct Place {
     common: u32,
 }
 
-impl Place {
-    /// Forgets what was written after it; the bytes stay until a checkpoint is forgotten.
-    pub(super) fn forget_written(&mut self) {
-        self.written = 0;
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
     commons: SmallVec<[Common; 1]>,
     tables: Option<Box<Tables>>,
+    /// How many checkpoints and records of tasks nobody asks for any more.
+    left_behind: usize,
 }
 
 /// What lies beside the bytes; threads with nothing but small values have none of it.
@@ -94,20 +90,6 @@ struct Rest {
     resume: Option<Value>,
 }
 
-/// The begin of a checkpoint.
-#[derive(Debug)]
-pub(super) struct Head {
-    format: u8,
-    pub(super) source: Source,
-    parent: Option<CheckpointId>,
-    pub(super) base: Option<CheckpointId>,
-    pub(super) created_at: SystemTime,
-    pub(super) step: i64,
-    /// Where the control part lies.
-    control: usize,
-}
-
-const SOURCES: [Source; 4] = [Source::Input, Source::Loop, Source::Update, Source::Fork];
 const HAS_PARENT: u8 = 4;
 const BASE_IS_PARENT: u8 = 8;
 const HAS_OTHER_BASE: u8 = 16;
@@ -115,6 +97,8 @@ const TIME_OF_ID: u8 = 32;
 
 /// The length of a blob that lies in the table.
 const IN_TABLE: u8 = 255;
+/// The longest one that does not: to copy it takes less than to share it.
+const COPIED: usize = 64;
 
 /// A name and where its value lies.
 const FIELD: usize = 8;
@@ -124,25 +108,31 @@ const FIRST: usize = 1536;
 /// What most checkpoints need less than.
 const ROOM: usize = 256;
 /// What a number can point to, with room for one more checkpoint.
-const MOST: usize = (u32::MAX - (1 << 30)) as usize;
+const MOST: usize = if cfg!(test) { 1 << 18 } else { 3 << 30 };
+
+/// Among so many names of the table, the last ones, a name is looked for before it is added.
+const LOOKED_AT: usize = 16;
+/// When so many records were written after a checkpoint, and each time they are twice as many, those of the same task
+/// are put together.
+const MANY: u32 = 16;
 
 impl Packed {
-    /// Adds a checkpoint that builds on `base`. What lies in tables is taken out of the record.
-    pub(super) fn add(&mut self, record: &mut CheckpointRecord, base: Option<Place>) -> Place {
+    /// Adds a checkpoint that builds on `base`.
+    pub(super) fn add(&mut self, record: &CheckpointRecord, base: Option<Place>) -> Place {
         self.make_room();
         let mut place = self.begin(record);
         place.fields = self.end();
-        self.fields(place, base, &mut record.fields);
+        self.fields(place, base, &record.fields);
         place
     }
 
     /// Adds all of a checkpoint but its fields.
-    fn begin(&mut self, record: &mut CheckpointRecord) -> Place {
+    fn begin(&mut self, record: &CheckpointRecord) -> Place {
         let place = Place { id: record.id, at: self.end(), fields: 0, written: 0, common: self.common_of(record) };
         let base_is_parent = record.base.is_some() && record.base == record.parent;
         let time_of_id = record.created_at == record.id.created_at();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = record.source as u8
+        let flags = record.source.number()
             | flag(record.parent.is_some(), HAS_PARENT)
             | flag(base_is_parent, BASE_IS_PARENT)
             | flag(record.base.is_some() && !base_is_parent, HAS_OTHER_BASE)
@@ -158,31 +148,35 @@ impl Packed {
             self.time(record.created_at);
         }
         self.bytes.extend_from_slice(&record.step.to_le_bytes());
-        self.blob(&mut record.control);
+        self.blob(&record.control);
         place
     }
 
     /// The fields of a checkpoint: those of its base as they were, unless they changed, then those that are new.
-    fn fields(&mut self, place: Place, base: Option<Place>, changed: &mut [FieldRecord]) {
+    fn fields(&mut self, place: Place, base: Option<Place>, changed: &[FieldRecord]) {
         let list = place.fields as usize + 4;
         self.number(0);
         if let Some(base) = base {
             self.inherit(place.common, base);
         }
-        let is_there = |field: &&mut FieldRecord| field.value != FieldValue::Absent;
-        for gone in changed.iter().filter(|field| field.value == FieldValue::Absent) {
+        let is_there = |field: &&FieldRecord| field.value != FieldValue::Absent;
+        for gone in changed.iter().filter(|field| !is_there(field)) {
             let name = self.name_number(place.common, &gone.name);
             if let Some(at) = self.find_field(list, place.common, name) {
                 self.bytes.drain(at..at + FIELD);
             }
         }
         let lie: SmallVec<[usize; 4]> =
-            changed.iter_mut().filter(is_there).map(|field| self.field(list, place.common, &field.name)).collect();
+            changed.iter().filter(is_there).map(|field| self.field(list, place.common, &field.name)).collect();
         self.set(place.fields, ((self.bytes.len() - list) / FIELD) as u32);
-        for (field, at) in changed.iter_mut().filter(is_there).zip(lie) {
+        for (field, at) in changed.iter().filter(is_there).zip(lie) {
             let before = self.number_at(at + 4);
             self.set(at as u32 + 4, self.end());
-            self.value(&mut field.value, before);
+            match &field.value {
+                FieldValue::Whole(whole) => self.whole(whole),
+                FieldValue::Tail(writes) => self.tail(writes, before),
+                FieldValue::Absent => {}
+            }
         }
     }
 
@@ -221,49 +215,81 @@ impl Packed {
         list..list + FIELD * self.number_at(place.fields as usize) as usize
     }
 
-    fn value(&mut self, value: &mut FieldValue, before: u32) {
-        match value {
-            FieldValue::Absent => {}
-            FieldValue::Whole(whole) => {
-                self.number(0);
-                self.blob(whole);
-            }
-            FieldValue::Tail(writes) => {
-                self.number(1 + 2 * writes.len() as u32 + u32::from(before != 0));
-                if before != 0 {
-                    self.number(before);
-                }
-                writes.iter_mut().for_each(|write| self.blob(write));
-            }
+    fn whole(&mut self, whole: &Blob) {
+        self.number(0);
+        self.blob(whole);
+    }
+
+    /// Writes to a value that lies at `before`; 0 if there is none.
+    fn tail(&mut self, writes: &[Blob], before: u32) {
+        self.number(1 + 2 * writes.len() as u32 + u32::from(before != 0));
+        if before != 0 {
+            self.number(before);
+        }
+        writes.iter().for_each(|write| self.blob(write));
+    }
+
+    /// Adds what a task wrote after a checkpoint.
+    pub(super) fn write(&mut self, place: &mut Place, task: &TaskRecord) {
+        self.append(place, task);
+        let nth = self.nth(place.written);
+        if nth >= MANY && nth.is_power_of_two() {
+            self.put_together(place, nth);
         }
     }
 
-    /// Adds what a task wrote after a checkpoint. What lies in tables is taken out of the record.
-    pub(super) fn write(&mut self, place: &mut Place, task: &mut TaskRecord) {
+    fn append(&mut self, place: &mut Place, task: &TaskRecord) {
         self.make_room();
         let (at, common) = (self.end(), self.last_common());
-        self.numbers([place.written, common]);
+        let nth = if place.written == 0 { 1 } else { self.nth(place.written) + 1 };
+        self.numbers([place.written, nth, common]);
         self.bytes.extend_from_slice(&task.task.as_u128().to_le_bytes());
         let (path, rest) = (self.name_number(common, &task.path), self.rest(task));
         self.numbers([path, rest, task.writes.len() as u32]);
-        for write in &mut task.writes {
+        for write in &task.writes {
             let [a, b, c, d] = self.name_number(common, &write.channel).to_le_bytes();
             self.bytes.extend_from_slice(&[a, b, c, d, u8::from(write.overwrite)]);
-            self.blob(&mut write.value);
+            self.blob(&write.value);
         }
         place.written = at;
     }
 
+    fn nth(&self, written: u32) -> u32 {
+        self.number_at(written as usize + 4)
+    }
+
+    /// Puts the records of each task together, if most of them are later ones of the same tasks.
+    fn put_together(&mut self, place: &mut Place, many: u32) {
+        let tasks = self.written(*place);
+        if 2 * tasks.len() <= many as usize {
+            self.left_behind += many as usize;
+            place.written = 0;
+            tasks.iter().for_each(|task| self.append(place, task));
+        }
+    }
+
+    /// Forgets what was written after a checkpoint.
+    pub(super) fn forget_written(&mut self, place: &mut Place) {
+        if place.written != 0 {
+            self.left_behind += self.nth(place.written) as usize;
+            place.written = 0;
+        }
+    }
+
+    /// So many checkpoints were forgotten.
+    pub(super) fn forgot(&mut self, checkpoints: usize) {
+        self.left_behind += checkpoints;
+    }
+
     /// Puts what few tasks have into its table; gives the number of its place there, from 1.
-    fn rest(&mut self, task: &mut TaskRecord) -> u32 {
+    fn rest(&mut self, task: &TaskRecord) -> u32 {
         let TaskRecord { error, handled, interrupts, resume, .. } = task;
         if error.is_none() && !*handled && interrupts.is_none() && resume.is_none() {
             return 0;
         }
-        let rest =
-            Rest { error: error.take(), handled: *handled, interrupts: interrupts.take(), resume: resume.take() };
+        let (error, interrupts, resume) = (error.clone(), interrupts.clone(), resume.clone());
         let rests = &mut self.tables_mut().rests;
-        rests.push(rest);
+        rests.push(Rest { error, handled: *handled, interrupts, resume });
         rests.len() as u32
     }
 
@@ -273,6 +299,17 @@ impl Packed {
         if capacity - len < ROOM {
             self.bytes.reserve_exact(if capacity == 0 { FIRST } else { len / 2 + ROOM });
         }
+    }
+
+    /// How many bytes lie here, about.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        let tables = self.tables.as_deref().map_or(0, |tables| {
+            let Tables { blobs, names, rests } = tables;
+            let values: usize = blobs.iter().map(|blob| blob.len()).sum();
+            values + size_of_val(&**blobs) + size_of_val(&**names) + size_of_val(&**rests)
+        });
+        self.bytes.len() + size_of_val(&*self.commons) + tables
     }
 
     /// Whether numbers could not point to what comes next.
@@ -326,7 +363,7 @@ impl Packed {
         self.bytes.extend_from_slice(&since.as_secs().to_le_bytes());
     }
 
-    fn blob(&mut self, blob: &mut Blob) {
+    fn blob(&mut self, blob: &Blob) {
         match blob.small() {
             Some((len, bytes)) => {
                 let end = self.bytes.len() + 1 + usize::from(len);
@@ -335,10 +372,14 @@ impl Packed {
                 self.bytes.extend_from_slice(bytes);
                 self.bytes.truncate(end);
             }
+            None if blob.len() <= COPIED => {
+                self.bytes.push(blob.len() as u8);
+                self.bytes.extend_from_slice(blob);
+            }
             None => {
                 let blobs = &mut self.tables_mut().blobs;
                 let place = blobs.len() as u32;
-                blobs.push(std::mem::take(blob));
+                blobs.push(blob.clone());
                 self.bytes.push(IN_TABLE);
                 self.number(place);
             }
@@ -353,12 +394,14 @@ impl Packed {
         }
     }
 
+    /// The number of a name in the table. Names of tasks are many, and each is another: it is not looked for among all.
     fn number_of_other(&mut self, name: &Name) -> u32 {
         let names = &mut self.tables_mut().names;
-        let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
+        let looked_at = names.len().saturating_sub(LOOKED_AT);
+        let place = names[looked_at..].iter().position(|known| known == name).map_or(names.len(), |at| looked_at + at);
+        if place == names.len() {
             names.push(name.clone());
-            names.len() - 1
-        });
+        }
         2 * place as u32 + 1
     }
 
@@ -384,205 +427,11 @@ impl Packed {
         self.tables.get_or_insert_default()
     }
 
-    fn read(&self, at: usize) -> Reader<'_> {
-        Reader { packed: self, at }
-    }
-
     pub(super) fn common(&self, place: Place) -> &Common {
         &self.commons[place.common as usize]
-    }
-
-    pub(super) fn head(&self, place: Place) -> Head {
-        let mut from = self.read(place.at as usize);
-        let [format, flags] = from.take();
-        let mut id = |has: u8| (flags & has != 0).then(|| CheckpointId::from_u128(u128::from_le_bytes(from.take())));
-        let (parent, base) = (id(HAS_PARENT), id(HAS_OTHER_BASE));
-        Head {
-            format,
-            source: SOURCES[usize::from(flags & 3)],
-            parent,
-            base: if flags & BASE_IS_PARENT != 0 { parent } else { base },
-            created_at: if flags & TIME_OF_ID != 0 { place.id.created_at() } else { from.time() },
-            step: i64::from_le_bytes(from.take()),
-            control: from.at,
-        }
-    }
-
-    pub(super) fn saved(&self, place: Place) -> SavedCheckpoint {
-        let fields = self.values(place).map(|(name, value)| self.saved_field(name, value)).collect();
-        let mut written = ByTask::<TaskRecord>::default();
-        for record in self.written(place) {
-            match written.place(record.task) {
-                Some(known) => written[known].absorb(record),
-                None => written.push(record),
-            }
-        }
-        SavedCheckpoint::new(self.record(place), fields, written.into_list())
-    }
-
-    /// A checkpoint without its fields.
-    fn record(&self, place: Place) -> CheckpointRecord {
-        let head = self.head(place);
-        let Common { run, metadata, parents, shape } = self.common(place).clone();
-        CheckpointRecord {
-            format: head.format,
-            id: place.id,
-            parent: head.parent,
-            base: head.base,
-            head: None,
-            run,
-            source: head.source,
-            step: head.step,
-            created_at: head.created_at,
-            metadata,
-            parents,
-            shape,
-            control: self.read(head.control).blob(),
-            fields: Few::new(),
-            writes: Vec::new(),
-        }
-    }
-
-    /// The fields of a checkpoint, and where their values lie.
-    fn values(&self, place: Place) -> impl Iterator<Item = (Name, u32)> {
-        let fields = self.fields_of(place).step_by(FIELD);
-        fields.map(move |at| (self.name(place.common, self.number_at(at)), self.number_at(at + 4)))
-    }
-
-    fn saved_field(&self, name: Name, value: u32) -> SavedField {
-        let (mut whole, mut tails, mut next) = (None, Vec::new(), value);
-        while next != 0 {
-            next = match self.read(next as usize).value() {
-                (FieldValue::Tail(writes), before) => {
-                    tails.push(writes);
-                    before
-                }
-                (FieldValue::Whole(bytes), _) => {
-                    whole = Some(bytes);
-                    0
-                }
-                (FieldValue::Absent, _) => 0,
-            };
-        }
-        SavedField::new(name, whole, tails.into_iter().rev().flatten().collect())
-    }
-
-    /// What was written after a checkpoint, in the order in which it came.
-    fn written(&self, place: Place) -> impl Iterator<Item = TaskRecord> {
-        let (mut places, mut at) = (Vec::new(), place.written as usize);
-        while at != 0 {
-            places.push(at);
-            at = self.number_at(at) as usize;
-        }
-        places.into_iter().rev().map(|at| self.read(at).task())
-    }
-
-    /// These checkpoints and what belongs to them, without the rest.
-    pub(super) fn only(&self, places: &mut [Place]) -> Packed {
-        let (mut packed, mut moved) = (Packed::default(), HashMap::new());
-        for place in places {
-            *place = packed.move_in(self, *place, &mut moved);
-        }
-        packed
-    }
-
-    /// Brings a checkpoint in from elsewhere.
-    fn move_in(&mut self, from: &Packed, place: Place, moved: &mut HashMap<u32, u32>) -> Place {
-        let mut new = self.begin(&mut from.record(place));
-        let values: Vec<_> =
-            from.values(place).map(|(name, value)| (name, self.move_value(from, value, moved))).collect();
-        new.fields = self.end();
-        self.number(values.len() as u32);
-        for (name, value) in values {
-            let name = self.name_number(new.common, &name);
-            self.numbers([name, value]);
-        }
-        from.written(place).for_each(|mut task| self.write(&mut new, &mut task));
-        new
-    }
-
-    /// Brings a value in from elsewhere, and those that it builds on; each once.
-    fn move_value(&mut self, from: &Packed, value: u32, moved: &mut HashMap<u32, u32>) -> u32 {
-        let (mut pieces, mut next) = (Vec::new(), value);
-        while next != 0 && !moved.contains_key(&next) {
-            let (piece, before) = from.read(next as usize).value();
-            pieces.push((next, piece));
-            next = before;
-        }
-        let mut before = moved.get(&next).copied().unwrap_or_default();
-        for (at, mut piece) in pieces.into_iter().rev() {
-            let here = self.end();
-            self.value(&mut piece, before);
-            moved.insert(at, here);
-            before = here;
-        }
-        before
     }
 }
 
 fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |number| u32::from_le_bytes(*number))
-}
-
-struct Reader<'a> {
-    packed: &'a Packed,
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let mut taken = [0; N];
-        taken.copy_from_slice(&self.packed.bytes[self.at..self.at + N]);
-        self.at += N;
-        taken
-    }
-
-    fn number(&mut self) -> u32 {
-        u32::from_le_bytes(self.take())
-    }
-
-    fn time(&mut self) -> SystemTime {
-        let (nanos, seconds) = (self.number(), u64::from_le_bytes(self.take()));
-        let since = Duration::new(seconds, nanos >> 1);
-        if nanos & 1 == 0 { UNIX_EPOCH + since } else { UNIX_EPOCH - since }
-    }
-
-    fn blob(&mut self) -> Blob {
-        match self.take() {
-            [IN_TABLE] => self.packed.tables().blobs[self.number() as usize].clone(),
-            [len] => {
-                self.at += usize::from(len);
-                Blob::from(&self.packed.bytes[self.at - usize::from(len)..self.at])
-            }
-        }
-    }
-
-    /// A value, and where that lies which it builds on.
-    fn value(&mut self) -> (FieldValue, u32) {
-        match self.number() {
-            0 => (FieldValue::Whole(self.blob()), 0),
-            kind => {
-                let before = if kind % 2 == 0 { self.number() } else { 0 };
-                (FieldValue::Tail((0..(kind - 1) / 2).map(|_| self.blob()).collect()), before)
-            }
-        }
-    }
-
-    fn task(mut self) -> TaskRecord {
-        let (_, common) = (self.number(), self.number());
-        let task = TaskId::from_u128(u128::from_le_bytes(self.take()));
-        let path = self.packed.name(common, self.number());
-        let none = Rest { error: None, handled: false, interrupts: None, resume: None };
-        let rest = match self.number() as usize {
-            0 => none,
-            place => self.packed.tables().rests[place - 1].clone(),
-        };
-        let Rest { error, handled, interrupts, resume } = rest;
-        let writes = (0..self.number()).map(|_| WriteRecord {
-            channel: self.packed.name(common, self.number()),
-            overwrite: self.take() != [0],
-            value: self.blob(),
-        });
-        TaskRecord { task, path, writes: writes.collect(), error, handled, interrupts, resume }
-    }
 }

@@ -570,13 +570,10 @@ impl Desk<'_> {
     }
 }
 
-/// Sources by number; a released number never changes.
-const SOURCES: [Source; 4] = [Source::Input, Source::Loop, Source::Update, Source::Fork];
-
 pub(crate) fn source_number(source: Source) -> i64 {
-    SOURCES.iter().position(|known| *known == source).unwrap_or_default() as i64
+    source.number().into()
 }
 
 fn source_from(number: i64) -> Option<Source> {
-    SOURCES.get(usize::try_from(number).ok()?).copied()
+    Source::from_number(number.try_into().ok()?)
 }

@@ -26,8 +26,8 @@ pub(crate) struct Row {
 
 #[cfg(feature = "sqlite")]
 impl Row {
-    /// As much of a row as an outline is made of, taken out of its record.
-    pub(crate) fn bare(record: &mut CheckpointRecord) -> Box<Self> {
+    /// As much of a row as an outline is made of.
+    pub(crate) fn bare(record: &CheckpointRecord) -> Box<Self> {
         let record = CheckpointRecord {
             format: record.format,
             id: record.id,
@@ -42,7 +42,7 @@ impl Row {
             parents: SharedMap::default(),
             shape: Shape::none(),
             control: Blob::default(),
-            fields: std::mem::take(&mut record.fields),
+            fields: record.fields.clone(),
             writes: Vec::new(),
         };
         Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None })

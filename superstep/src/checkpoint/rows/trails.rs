@@ -174,7 +174,7 @@ mod tests {
         let base = (number > 1).then(|| CheckpointId::from_u128(number - 1));
         let mut fields = Few::new();
         fields.push(FieldRecord { name: "log".into(), value: FieldValue::Tail(vec![Blob::from(&vec![0; len][..])]) });
-        Row::bare(&mut CheckpointRecord {
+        Row::bare(&CheckpointRecord {
             format: 1,
             id,
             parent: base,

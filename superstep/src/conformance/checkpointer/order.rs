@@ -20,7 +20,7 @@ async fn begin(mut saving: Saving) -> Saving {
 async fn begin_put(author: &mut Author, draft: &Draft) -> Saving {
     let mut record = draft.0.clone();
     record.head = author.head;
-    let saving = begin(author.stage.saver.put(author.lease(), &mut record)).await;
+    let saving = begin(author.stage.saver.put(author.lease(), &record)).await;
     (author.head, author.step) = (Some(draft.id()), author.step + 1);
     saving
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Header;
-use crate::checkpoint::{Blob, CheckpointRecord, FORMAT, Few, Labels, Shape, SharedMap, Source, TaskRecord};
+use crate::checkpoint::{Blob, CheckpointRecord, FORMAT, Few, FieldValue, Labels, SharedMap, Source, TaskRecord};
 use crate::id::{CheckpointId, TaskId};
 
 /// A record that is filled anew for each checkpoint: what stays as it was from one to the next, names above all, is not
@@ -13,16 +13,7 @@ use crate::id::{CheckpointId, TaskId};
 pub(crate) struct Draft {
     pub(super) record: CheckpointRecord,
     /// How many tasks in the record have written for the next checkpoint; further ones are of those before.
-    pub(super) tasks: usize,
-    stays: Stays,
-}
-
-/// What is the same in all checkpoints of a run.
-struct Stays {
-    run: Option<Arc<str>>,
-    metadata: SharedMap<Value>,
-    parents: SharedMap<CheckpointId>,
-    shape: Shape,
+    tasks: usize,
 }
 
 impl Draft {
@@ -33,48 +24,53 @@ impl Draft {
         parents: SharedMap<CheckpointId>,
     ) -> Box<Self> {
         let id = CheckpointId::from_u128(1);
-        let stays = Stays { run, metadata, parents, shape: labels.shape() };
         let record = CheckpointRecord {
             format: FORMAT,
             id,
             parent: None,
             base: None,
             head: None,
-            run: stays.run.clone(),
+            run,
             source: Source::Input,
             step: 0,
             created_at: id.created_at(),
-            metadata: stays.metadata.clone(),
-            parents: stays.parents.clone(),
-            shape: stays.shape.clone(),
+            metadata,
+            parents,
+            shape: labels.shape(),
             control: Blob::default(),
             fields: Few::new(),
             writes: Vec::new(),
         };
-        Box::new(Self { record, tasks: 0, stays })
+        Box::new(Self { record, tasks: 0 })
     }
 
-    /// The record for the next checkpoint. Whoever saved it may have taken out anything.
+    /// The record for the next checkpoint, but for its fields and its control part.
     pub(super) fn next(&mut self, header: Header) -> &mut CheckpointRecord {
         let Header { id, parent, base, head, source, step } = header;
-        let Self { record, tasks, stays } = self;
+        let record = &mut self.record;
         (record.id, record.parent, record.base, record.head) = (id, parent, base, head);
         (record.source, record.step, record.created_at) = (source, step, id.created_at());
-        record.format = FORMAT;
-        if record.run.as_ref().map(Arc::as_ptr) != stays.run.as_ref().map(Arc::as_ptr) {
-            record.run.clone_from(&stays.run);
-        }
-        if !record.metadata.shares_with(&stays.metadata) {
-            record.metadata = stays.metadata.clone();
-        }
-        if !record.parents.shares_with(&stays.parents) {
-            record.parents = stays.parents.clone();
-        }
-        if !record.shape.shares_with(&stays.shape) {
-            record.shape = stays.shape.clone();
-        }
-        record.writes.truncate(std::mem::take(tasks));
+        record.writes.truncate(std::mem::take(&mut self.tasks));
         record
+    }
+
+    /// Lets go of large values: it may take long until there is a next checkpoint.
+    pub(super) fn let_go(&mut self) {
+        let CheckpointRecord { control, fields, writes, .. } = &mut self.record;
+        let is_large = |blob: &Blob| blob.small().is_none();
+        if is_large(control) {
+            *control = Blob::default();
+        }
+        for field in fields {
+            if !matches!(&field.value, FieldValue::Whole(whole) if !is_large(whole)) {
+                field.value = FieldValue::Absent;
+            }
+        }
+        for write in writes.iter_mut().flat_map(|task| &mut task.writes) {
+            if is_large(&write.value) {
+                write.value = Blob::default();
+            }
+        }
     }
 
     /// What tasks wrote that is saved with the next checkpoint.
@@ -92,8 +88,40 @@ impl Draft {
         &mut tasks[0]
     }
 
-    /// The record of the only task is that of the next checkpoint.
-    pub(crate) fn take_lone_task(&mut self) {
+    /// The record of the only task is for the next checkpoint.
+    pub(crate) fn count_lone_task(&mut self) {
         self.tasks = 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{FieldRecord, Texts, WriteRecord};
+
+    #[test]
+    fn large_values_are_let_go_and_names_stay() {
+        let texts = Texts { texts: vec!["x".into()], shape: Blob::default() };
+        let labels = Labels::new(Arc::new(texts));
+        let mut draft = Draft::new(&labels, None, SharedMap::default(), SharedMap::default());
+        let (large, small) = (Blob::from(vec![1; 1000]), Blob::from(vec![1; 10]));
+        draft.record.control = large.clone();
+        for value in
+            [FieldValue::Whole(large.clone()), FieldValue::Whole(small.clone()), FieldValue::Tail(vec![large.clone()])]
+        {
+            draft.record.fields.push(FieldRecord { name: labels.name(0), value });
+        }
+        for value in [large, small.clone()] {
+            let write = WriteRecord { channel: labels.name(0), value, overwrite: false };
+            draft.lone_task(&labels).writes.push(write);
+        }
+        draft.let_go();
+        let record = &draft.record;
+        assert!(record.control.is_empty());
+        let values: Vec<_> = record.fields.iter().map(|field| &field.value).collect();
+        assert_eq!(values, [&FieldValue::Absent, &FieldValue::Whole(small.clone()), &FieldValue::Absent]);
+        let writes: Vec<_> = record.writes[0].writes.iter().map(|write| &write.value).collect();
+        assert_eq!(writes, [&Blob::default(), &small]);
+        assert!(record.fields.iter().all(|field| &*field.name == "x"));
     }
 }

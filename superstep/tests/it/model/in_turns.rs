@@ -33,7 +33,7 @@ impl<C: Checkpointer> Checkpointer for InTurns<C> {
         self.next().claim(thread, namespace, checkpoint).await
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         self.next().put(lease, checkpoint)
     }
 

@@ -38,9 +38,9 @@ async fn saves_that_went_together_and_lost_their_answer_are_saved_once() {
         wire.cut_at(1, cut);
         let mut saves = Vec::new();
         for _ in 0..5 {
-            let mut record = author.next();
+            let record = author.next();
             author.head = Some(record.id);
-            saves.push(author.saver.put(author.lease(), &mut record));
+            saves.push(author.saver.put(author.lease(), &record));
         }
         saves.push(author.saver.put_writes(author.lease(), author.head.unwrap(), author.task(1)));
         for save in saves {

@@ -24,7 +24,7 @@ async fn a_save_that_waited_for_a_claim_is_fenced() {
     let id = author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
-    let saving = author.spawn(author.next());
+    let saving = author.spawn(&author.next());
     let writing = author.spawn_writes(id, author.task(1));
     place.admin().await.waits(2).await;
     let rows = admin.rows().await;
@@ -84,7 +84,7 @@ async fn a_save_that_waited_for_a_claim_that_failed_is_done() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
-    let saving = author.spawn(author.next());
+    let saving = author.spawn(&author.next());
     place.admin().await.waits(1).await;
     admin.run("ROLLBACK").await;
     saving.await.unwrap().unwrap();
@@ -100,7 +100,7 @@ async fn a_claim_that_waited_for_a_save_finds_it() {
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
     let record = author.next();
     let id = record.id;
-    let saving = author.spawn(record);
+    let saving = author.spawn(&record);
     let watch = place.admin().await;
     watch.waits(1).await;
     let saver = author.saver.clone();
@@ -125,7 +125,7 @@ async fn of_two_with_one_lease_one_wins_the_head() {
         record.id = CheckpointId::from_u128(record.id.as_u128() + number);
         record
     });
-    let racing = records.map(|record| author.spawn(record));
+    let racing = records.map(|record| author.spawn(&record));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     let mut won = 0;
@@ -151,7 +151,7 @@ async fn of_two_with_one_lease_one_makes_the_namespace() {
         record.id = CheckpointId::from_u128(record.id.as_u128() + number);
         record
     });
-    let racing = records.map(|record| author.spawn(record));
+    let racing = records.map(|record| author.spawn(&record));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     let mut won = 0;
@@ -172,13 +172,13 @@ async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
     let old = author.put().await.unwrap();
     let mut alone = author.next();
     (alone.parent, alone.base, author.head) = (None, None, Some(alone.id));
-    author.saver.put(author.lease(), &mut alone).await.unwrap();
+    author.saver.put(author.lease(), &alone).await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR NO KEY UPDATE").await;
     admin.run("DELETE FROM superstep_checkpoints WHERE id < (SELECT head FROM superstep_spaces)").await;
     let mut fork = author.next();
     (fork.parent, fork.base) = (Some(old), Some(old));
-    let saving = author.spawn(fork);
+    let saving = author.spawn(&fork);
     let writing = author.spawn_writes(old, author.task(1));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
@@ -197,12 +197,12 @@ async fn a_save_goes_on_when_whoever_began_it_gives_up() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR UPDATE").await;
-    let mut first = author.next();
+    let first = author.next();
     author.head = Some(first.id);
-    let mut second = author.next();
-    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), &mut first));
+    let second = author.next();
+    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), &first));
     place.admin().await.waits(1).await;
-    let waiting = tokio::spawn(author.saver.put(author.lease(), &mut second));
+    let waiting = tokio::spawn(author.saver.put(author.lease(), &second));
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
     admin.run("COMMIT").await;
@@ -249,7 +249,7 @@ async fn a_record_that_comes_with_a_checkpoint_is_merged_with_one_that_was_first
     watch.waits(1).await;
     let mut record = author.next();
     record.writes = vec![author.task(1)];
-    let saving = author.spawn(record);
+    let saving = author.spawn(&record);
     watch.waits(2).await;
     admin.run("COMMIT").await;
     writing.await.unwrap().unwrap();
@@ -267,7 +267,7 @@ async fn deleting_waits_for_a_save_and_leaves_nothing_of_it() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
-    let saving = author.spawn(author.next());
+    let saving = author.spawn(&author.next());
     let watch = place.admin().await;
     watch.waits(1).await;
     let saver = author.saver.clone();
@@ -330,7 +330,7 @@ async fn forks_beside_pruning_are_refused_or_whole() {
         let base = known[known.len().saturating_sub(4)];
         (record.parent, record.base) = (Some(base), Some(base));
         let id = record.id;
-        match author.saver.put(author.lease(), &mut record).await {
+        match author.saver.put(author.lease(), &record).await {
             Ok(()) => {
                 author.head = Some(id);
                 known.push(id);

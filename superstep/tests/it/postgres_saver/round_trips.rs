@@ -19,7 +19,7 @@ async fn a_step_is_one_round_trip_and_one_statement() {
     }
     let mut record = author.next();
     record.writes = (0..10).map(|number| author.task(number)).collect();
-    let (traffic, saved) = wire.during(author.saver.put(author.lease(), &mut record)).await;
+    let (traffic, saved) = wire.during(author.saver.put(author.lease(), &record)).await;
     saved.unwrap();
     assert_eq!(traffic, Traffic { round_trips: 1, statements: 1, named: 0 }, "with what ten tasks wrote");
 }
@@ -48,9 +48,9 @@ async fn saves_that_nobody_waits_for_share_round_trips() {
     author.put().await.unwrap();
     let mut saves = Vec::new();
     for _ in 0..50 {
-        let mut record = author.next();
+        let record = author.next();
         author.head = Some(record.id);
-        saves.push(author.saver.put(author.lease(), &mut record));
+        saves.push(author.saver.put(author.lease(), &record));
     }
     let (traffic, ()) = wire
         .during(async {

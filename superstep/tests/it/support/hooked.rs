@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use superstep::{
-    Blob, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
-    SavedCheckpoint, Saving, Shape, SharedMap, Swept, TaskId, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
+    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
 };
 
 /// A call of the checkpointer.
@@ -85,18 +85,6 @@ impl<H: Hook> Hooked<H> {
     }
 }
 
-/// The record; nothing of it is left for whoever fills it anew.
-fn taken_out(record: &mut CheckpointRecord) -> CheckpointRecord {
-    let taken = record.clone();
-    (record.format, record.step, record.run) = (u8::MAX, i64::MAX, None);
-    (record.parent, record.base, record.head) = (None, None, None);
-    (record.metadata, record.parents) = (SharedMap::default(), SharedMap::default());
-    (record.shape, record.control) = (Shape::from(Blob::default()), Blob::default());
-    record.fields.clear();
-    record.writes.clear();
-    taken
-}
-
 #[async_trait]
 impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     async fn claim(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Claim, CheckpointError> {
@@ -105,8 +93,8 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
         Ok(claim)
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &mut CheckpointRecord) -> Saving {
-        let mut checkpoint = taken_out(checkpoint);
+    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
+        let mut checkpoint = checkpoint.clone();
         self.hook.saves(lease);
         self.hook.write(&mut checkpoint);
         let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
@@ -114,7 +102,7 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
             (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         // The call begins when it is served, not before.
         Saving::later(async move {
-            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), &mut checkpoint).await };
+            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), &checkpoint).await };
             this.serve(call, inner).await
         })
     }

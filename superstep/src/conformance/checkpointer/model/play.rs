@@ -136,7 +136,7 @@ impl Game {
     async fn save(&mut self, by: Lease, space: &'static str, record: CheckpointRecord) -> Checked {
         let epoch = self.epoch(by);
         let expected = self.naive.put(by.thread, space, epoch, &record);
-        let ended = self.saver.put(Right::new(by.thread, space, epoch), &mut record.clone()).await;
+        let ended = self.saver.put(Right::new(by.thread, space, epoch), &record.clone()).await;
         if ended.is_ok() {
             self.last.insert(by.thread, (space, record));
         }
