@@ -58,17 +58,18 @@ pub use sqlite::SqliteSaver;
 /// - the task records that come with it are added to the pending writes of the base, together with it or not at all;
 /// - of a task's ordinary writes the first ones saved stay, while its error, questions and answers are replaced;
 /// - whoever writes holds a [`Lease`]: with an epoch that is not the thread's current one, or a checkpoint whose
-///   `head` is not the latest of its namespace, nothing is written and the answer is [`CheckpointError::Fenced`];
+///   `head` is not the latest of its namespace or that is not newer than it, nothing is written and the answer is
+///   [`CheckpointError::Fenced`];
 /// - saving the same checkpoint again, as after a lost answer, changes nothing;
-/// - what goes against these is [refused](CheckpointError::Refused), and nothing is written: a checkpoint that is not newer
-///   than the latest or whose base is not there, writes under a checkpoint that is not there (any more), a copy of a thread
-///   without checkpoints or to a thread that has some;
+/// - what else cannot be done is [refused](CheckpointError::Refused), and nothing is written: a checkpoint whose base is
+///   not there, writes under a checkpoint that is not there (any more), a copy of a thread without checkpoints or to a
+///   thread that has some;
 /// - with its last checkpoint a thread is gone, and so is the right of whoever has claimed it;
 /// - `delete_run` also forgets what the run's steps wrote: for each checkpoint of a step (its source is
 ///   [`Source::Loop`]), the pending writes of its base, if that is of the step just before. Writes that no checkpoint of
 ///   the run took up stay.
 ///
-/// It must not panic: nothing catches that, and the run ends with it. The trait is written with
+/// It must not panic: a panic may go through the run to whoever started it. The trait is written with
 /// [`async_trait`](https://docs.rs/async-trait), and so are its implementations. Whether all is kept the suite of the
 /// feature `conformance` tells.
 ///

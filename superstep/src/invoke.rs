@@ -207,7 +207,7 @@ macro_rules! run_options {
         }
 
         /// The most steps that the run may take, 10,007 unless said otherwise. As in LangGraph the run must be over before
-        /// the last of them: one of N steps needs a limit of N + 1.
+        /// the last of them: with new input, N steps need a limit of N + 1.
         pub fn recursion_limit(mut $self, limit: usize) -> Self {
             $options.recursion_limit = limit;
             $self

@@ -237,7 +237,10 @@ impl Namespace {
         }
     }
 
-    fn check_room(&self) -> Result<(), CheckpointError> {
+    fn check_room(&mut self) -> Result<(), CheckpointError> {
+        if self.packed.is_full() {
+            self.tidy();
+        }
         if self.packed.is_full() {
             let full = "the small values of a namespace take more than 3 GB in memory; prune the thread";
             return Err(CheckpointError::refused(full));

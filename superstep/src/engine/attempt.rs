@@ -423,7 +423,7 @@ fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
     };
     let error = match error.downcast::<InvalidUpdate>() {
         Ok(invalid) => {
-            return Error::new(invalid.kind, format!("node `{node}` returned an update that does not fit: {invalid}"))
+            return Error::new(invalid.kind, format!("{called} returned an update that does not fit: {invalid}"))
                 .at(node);
         }
         Err(error) => error,
@@ -435,7 +435,7 @@ fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
         Err(error) => error,
     };
     if error.is::<Interrupted>() {
-        return Error::new(ErrorKind::Invalid, format!("node `{node}`: {error}")).at(node);
+        return Error::new(ErrorKind::Invalid, format!("{called}: {error}")).at(node);
     }
     Error::failed(node, called, error)
 }

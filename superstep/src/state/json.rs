@@ -452,7 +452,7 @@ fn add_numbers(a: &Value, b: &Value) -> Option<Value> {
         (Some(a), Some(b)) => {
             i64::try_from(a + b).map(Value::from).or_else(|_| u64::try_from(a + b).map(Value::from)).ok()
         }
-        _ => Some(json!(a.as_f64()? + b.as_f64()?)),
+        _ => serde_json::Number::from_f64(a.as_f64()? + b.as_f64()?).map(Value::Number),
     }
 }
 

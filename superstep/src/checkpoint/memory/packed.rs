@@ -108,7 +108,7 @@ const FIRST: usize = 1536;
 /// What most checkpoints need less than.
 const ROOM: usize = 256;
 /// What a number can point to, with room for one more checkpoint.
-const MOST: usize = if cfg!(test) { 1 << 18 } else { 3 << 30 };
+const MOST: usize = if cfg!(test) { 1 << 19 } else { 3 << 30 };
 
 /// Among so many names of the table, the last ones, a name is looked for before it is added.
 const LOOKED_AT: usize = 16;
@@ -154,7 +154,7 @@ impl Packed {
 
     /// The fields of a checkpoint: those of its base as they were, unless they changed, then those that are new.
     fn fields(&mut self, place: Place, base: Option<Place>, changed: &[FieldRecord]) {
-        let list = place.fields as usize + 4;
+        let start = place.fields as usize + 4;
         self.number(0);
         if let Some(base) = base {
             self.inherit(place.common, base);
@@ -162,13 +162,14 @@ impl Packed {
         let is_there = |field: &&FieldRecord| field.value != FieldValue::Absent;
         for gone in changed.iter().filter(|field| !is_there(field)) {
             let name = self.name_number(place.common, &gone.name);
-            if let Some(at) = self.find_field(list, place.common, name) {
+            if let Some(at) = self.find_field(start..self.bytes.len(), place.common, name) {
                 self.bytes.drain(at..at + FIELD);
             }
         }
-        let lie: SmallVec<[usize; 4]> =
-            changed.iter().filter(is_there).map(|field| self.field(list, place.common, &field.name)).collect();
-        self.set(place.fields, ((self.bytes.len() - list) / FIELD) as u32);
+        let known = start..self.bytes.len();
+        let field = |field: &FieldRecord| self.field(known.clone(), place.common, &field.name);
+        let lie: SmallVec<[usize; 4]> = changed.iter().filter(is_there).map(field).collect();
+        self.set(place.fields, ((self.bytes.len() - start) / FIELD) as u32);
         for (field, at) in changed.iter().filter(is_there).zip(lie) {
             let before = self.number_at(at + 4);
             self.set(at as u32 + 4, self.end());
@@ -193,21 +194,28 @@ impl Packed {
         }
     }
 
-    /// Where the field of a list lies that goes to the end; it is added if it is not there.
-    fn field(&mut self, list: usize, common: u32, name: &Name) -> usize {
+    /// Where a field lies among those that are known; it is added at the end if it is not there.
+    fn field(&mut self, known: Range<usize>, common: u32, name: &Name) -> usize {
         let name = self.name_number(common, name);
-        self.find_field(list, common, name).unwrap_or_else(|| {
-            self.numbers([name, 0]);
-            self.bytes.len() - FIELD
-        })
+        match self.find_field(known, common, name) {
+            Some(at) => {
+                self.set(at as u32, name);
+                at
+            }
+            None => {
+                self.numbers([name, 0]);
+                self.bytes.len() - FIELD
+            }
+        }
     }
 
-    fn find_field(&self, list: usize, common: u32, name: u32) -> Option<usize> {
-        let mut fields = self.bytes[list..].chunks_exact(FIELD);
+    fn find_field(&self, known: Range<usize>, common: u32, name: u32) -> Option<usize> {
+        let start = known.start;
+        let mut fields = self.bytes[known].chunks_exact(FIELD);
         let place = fields.clone().position(|field| field[..4] == name.to_le_bytes());
         // A name may have several numbers.
         let named = |field: &[u8]| self.text(common, number(field)) == self.text(common, name);
-        place.or_else(|| fields.position(named)).map(|place| list + place * FIELD)
+        place.or_else(|| fields.position(named)).map(|place| start + place * FIELD)
     }
 
     fn fields_of(&self, place: Place) -> Range<usize> {
@@ -254,6 +262,7 @@ impl Packed {
         place.written = at;
     }
 
+    /// Which of those after its checkpoint a record is.
     fn nth(&self, written: u32) -> u32 {
         self.number_at(written as usize + 4)
     }
@@ -299,6 +308,12 @@ impl Packed {
         if capacity - len < ROOM {
             self.bytes.reserve_exact(if capacity == 0 { FIRST } else { len / 2 + ROOM });
         }
+    }
+
+    /// How many records were written after a checkpoint and not put together.
+    #[cfg(test)]
+    pub(super) fn records(&self, place: Place) -> u32 {
+        self.nth(place.written)
     }
 
     /// How many bytes lie here, about.

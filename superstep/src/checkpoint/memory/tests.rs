@@ -113,22 +113,41 @@ async fn a_task_that_fails_again_and_again_takes_no_more_memory() {
 async fn what_many_tasks_wrote_is_kept_for_each() {
     let writer = Writer::new().await;
     writer.put_all(1..=1).await;
-    for number in 1..=1000 {
-        let mut first = task(number, &format!("path {number:04}"));
-        first.interrupts = Some(vec![Interrupt::new("id", "sure?")]);
-        writer.put_writes(1, first).await.unwrap();
+    // They ask, finish, and are told twice more, by somebody who did not know.
+    for round in 0..4 {
+        for number in 1..=1024_u128 {
+            let mut next = task(number, &format!("path {number:04}"));
+            if round == 0 {
+                next.interrupts = Some(vec![Interrupt::new("id", "sure?")]);
+            } else {
+                let value = Blob::from(format!("{number} in round {round}").as_bytes());
+                next.writes.push(WriteRecord { channel: "log".into(), value, overwrite: false });
+            }
+            writer.put_writes(1, next).await.unwrap();
+        }
     }
-    for number in 1..=1000 {
-        let mut later = task(number, &format!("path {number:04}"));
-        let value = Blob::from(number.to_le_bytes().as_slice());
-        later.writes.push(WriteRecord { channel: "log".into(), value, overwrite: false });
-        writer.put_writes(1, later).await.unwrap();
-    }
+    assert!(writer.with(|space| space.packed.records(space.checkpoints[0])) < 3 * 1024, "they were put together");
     let tasks = writer.get(1).await.writes;
     let ids: Vec<_> = tasks.iter().map(|task| task.task.as_u128()).collect();
-    assert_eq!(ids, (1..=1000).collect::<Vec<_>>());
-    assert!(tasks.iter().all(|task| *task.writes[0].value == task.task.as_u128().to_le_bytes()));
-    assert!(tasks.iter().all(|task| task.interrupts.is_some()), "what came first stays");
+    assert_eq!(ids, (1..=1024).collect::<Vec<_>>());
+    for task in tasks {
+        let wrote = format!("{} in round 1", task.task.as_u128());
+        assert_eq!((task.writes.len(), &*task.writes[0].value), (1, wrote.as_bytes()), "what came first stays");
+        assert!(task.interrupts.is_some());
+    }
+}
+
+#[tokio::test]
+async fn pruning_gives_large_values_back() {
+    let writer = Writer::new().await;
+    for number in 1..=50_u128 {
+        let before = (number > 1).then(|| number - 1);
+        let mut whole = record(number, before, before, b"");
+        whole.fields[0].value = FieldValue::Whole(vec![7; 100_000].into());
+        writer.put(whole).await.unwrap();
+    }
+    writer.prune(1).await;
+    assert!(writer.with(|space| space.packed.size()) < 200_000);
 }
 
 #[tokio::test]

@@ -66,8 +66,9 @@ impl Draft {
                 field.value = FieldValue::Absent;
             }
         }
-        for write in writes.iter_mut().flat_map(|task| &mut task.writes) {
-            if is_large(&write.value) {
+        for task in writes {
+            (task.error, task.interrupts, task.resume) = (None, None, None);
+            for write in task.writes.iter_mut().filter(|write| is_large(&write.value)) {
                 write.value = Blob::default();
             }
         }

@@ -8,13 +8,12 @@ use super::{FIRST, Packed, Place};
 /// Where values lay, and where they lie now.
 type Moved = HashMap<u32, u32>;
 
-/// Less than this is not worth the work.
-const WORTH_IT: usize = 64;
-
 impl Packed {
-    /// Whether most of it is of no use, if there are so many checkpoints.
+    /// Whether much of it is of no use, if there are so many checkpoints: so much that packing anew costs little for each
+    /// that was left behind.
     pub(in super::super) fn is_wasteful(&self, checkpoints: usize) -> bool {
-        self.left_behind > checkpoints.max(WORTH_IT) || self.left_behind > 0 && self.is_full()
+        let worth_it = if self.is_full() { 16 } else { 2 };
+        worth_it * self.left_behind > checkpoints
     }
 
     /// These checkpoints and what belongs to them, without the rest.
