@@ -51,7 +51,8 @@ fn asked_peers(asked: &Peers) -> Result<Vec<PathBuf>> {
     Ok(peers)
 }
 
-/// Names the peers that are faster at a workload; whether there is none.
+/// Names the peers that are faster at a workload; whether there is none that does all of it. What a program says of its
+/// case is what it leaves out.
 fn print_peers_ahead(rows: &Rows) -> bool {
     let ours = |name: &str| [SUPERSTEP, FLOOR].contains(&name) || LANGGRAPH.contains(&name);
     let mut is_ahead = true;
@@ -60,8 +61,12 @@ fn print_peers_ahead(rows: &Rows) -> bool {
         for peer in rows.sides.iter().filter(|side| !ours(&side.name)) {
             if let Some(peers) = rows.of(cells, &peer.name).filter(|peers| peers.micros < own.micros) {
                 let (micros, own) = (number(peers.micros), number(own.micros));
-                println!("{} {}: {} is ahead, {micros} against {own} µs", workload.title, workload.size, peer.name);
-                is_ahead = false;
+                let but = peers.note.as_ref().map(|note| format!("; but: {note}")).unwrap_or_default();
+                println!(
+                    "{} {}: {} is ahead, {micros} against {own} µs{but}",
+                    workload.title, workload.size, peer.name
+                );
+                is_ahead &= peers.note.is_some();
             }
         }
     }
