@@ -214,7 +214,8 @@ async fn bench() {
                 assert!(o.iter().all(|x| *x == Some(10)));
             })
             .await;
-            report(SYS, "W7-memory", n, &t, n * 10, json!({"runs_per_s": n as f64 / median(&t)}))
+            let extra = json!({"runs_per_s": n as f64 / median(&t), "note": "latest session only, no history"});
+            report(SYS, "W7-memory", n, &t, n * 10, extra)
         }
         o => eprintln!("no case {o}"),
     }
