@@ -87,7 +87,7 @@ async fn node_with_a_failing_edge(durability: Durability, side_by_side: bool) {
     }
     let app = saved(graph);
     let error = app.invoke(input()).thread("t").durability(durability).await.unwrap_err();
-    assert_eq!(error.to_string(), "node `a` failed: no way yet");
+    assert_eq!(error.to_string(), "a conditional edge of `a` failed: no way yet");
     let expected: &[&str] = if side_by_side { &["start", "a", "other"] } else { &["start", "a"] };
     let seen = app.thread("t").state().await.unwrap();
     assert_eq!(

@@ -89,6 +89,6 @@ async fn an_update_by_hand_and_an_input_are_refused_like_it() {
     let error = thread.update(Sums::update().total(-1)).as_node("first").await.unwrap_err();
     check(&error, None, "field `total`: its reducer panicked: -1 is negative");
     let error = thread.invoke(Sums::update().total(-1)).await.unwrap_err();
-    check(&error, Some(START), &WORDS.replace("`add`", "`__start__`"));
+    check(&error, Some(START), &WORDS.replace("what `add` wrote", "the input"));
     assert_eq!(thread.state().await.unwrap().state.total, 1);
 }
