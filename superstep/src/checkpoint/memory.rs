@@ -1,6 +1,7 @@
 //! Checkpoints in memory: for tests, and for threads that need not survive the process.
 //!
-//! Every checkpoint shares what did not change with its base, so a step costs what it wrote.
+//! Every checkpoint shares the values that did not change with its base, so a step costs what it wrote, and a few bytes for
+//! each field that has a value.
 
 mod packed;
 #[cfg(test)]
@@ -211,7 +212,7 @@ impl Namespace {
         forgotten
     }
 
-    /// Packs all anew if most of it is of no use any more.
+    /// Packs all anew if much of it is of no use any more.
     fn tidy(&mut self) {
         if self.packed.is_wasteful(self.checkpoints.len()) {
             self.packed = self.packed.only(&mut self.checkpoints);

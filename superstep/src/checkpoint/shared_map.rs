@@ -18,9 +18,7 @@ pub struct SharedMap<V: 'static>(Option<Arc<BTreeMap<String, V>>>);
 
 impl<V> SharedMap<V> {
     const EMPTY: &'static BTreeMap<String, V> = &BTreeMap::new();
-}
 
-impl<V> SharedMap<V> {
     /// Whether both are one map in memory, or both empty.
     pub(crate) fn shares_with(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
