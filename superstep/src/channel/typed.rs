@@ -113,8 +113,14 @@ pub fn messages<M: MessageLike>(
     writes: Writes<'_, Vec<M>>,
     scratch: &mut Scratch,
 ) -> Result<Change, InvalidUpdate> {
-    let index = scratch.get::<MessageIndex>();
-    reduce(slot, field, writes, |list, update| crate::state::merge_messages(field, list, update, index))
+    let (index, mut replaced) = (scratch.get::<MessageIndex>(), false);
+    let mut writes = writes.inspect(|put| replaced |= put.overwrite);
+    let merge = |list: &mut Vec<M>, update| crate::state::merge_messages(field, list, update, index);
+    let change = reduce(slot, field, &mut writes, merge);
+    if replaced {
+        index.forget();
+    }
+    change
 }
 
 /// Collects the items of a step; forgets those of the step before unless it accumulates.

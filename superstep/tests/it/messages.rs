@@ -1,6 +1,13 @@
 //! Messages in a state: merged by id, removed, and told apart.
 
-use superstep::{AgentState, AgentStateUpdate, ErrorKind, MemorySaver, Message, MessageKind, START, StateGraph};
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use superstep::{
+    AgentState, AgentStateUpdate, END, ErrorKind, IntoUpdate, MemorySaver, Message, MessageKind, START, State,
+    StateGraph,
+};
 
 fn update(messages: Vec<Message>) -> AgentStateUpdate {
     AgentStateUpdate { messages: Some(messages) }
@@ -65,4 +72,110 @@ async fn kinds_of_messages_survive_a_thread() {
     assert!(!matches!(assistant.kind, MessageKind::User(_) | MessageKind::System(_)), "{assistant:?}");
     assert_eq!(tool.text(), "42");
     assert!(serde_json::to_string(tool).unwrap().contains("c1"), "the call it answers is kept");
+}
+
+/// A conversation, and how many of the updates of its script were made.
+#[derive(State, Clone, Debug, Default)]
+struct Script {
+    #[state(messages)]
+    messages: Vec<Message>,
+    turn: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Turn {
+    Merge(Vec<Message>),
+    Overwrite(Vec<Message>),
+}
+
+/// Plays the updates of a script, one in each step of a run.
+async fn play(script: Vec<Turn>) -> Result<Vec<Message>, superstep::Error> {
+    let turns = script.len();
+    let node = move |s: Arc<Script>| {
+        let turn = script[s.turn].clone();
+        async move {
+            let update = Script::update().turn(s.turn + 1);
+            match turn {
+                Turn::Merge(messages) => update.messages(messages).into_update(),
+                Turn::Overwrite(messages) => update.overwrite(Script::MESSAGES, messages),
+            }
+        }
+    };
+    let app = StateGraph::<Script>::new()
+        .add_node("n", node)
+        .add_edge(START, "n")
+        .add_conditional_edges("n", move |s: &Script| if s.turn < turns { "n" } else { END })
+        .compile()
+        .unwrap();
+    Ok(app.invoke(Script::default()).await?.messages.clone())
+}
+
+/// The same in plain words: each message is looked for among all of them.
+fn plain(script: &[Turn]) -> Option<Vec<Message>> {
+    let mut list: Vec<Message> = Vec::new();
+    for turn in script {
+        let update = match turn {
+            Turn::Merge(update) => update,
+            Turn::Overwrite(all) => {
+                list.clone_from(all);
+                continue;
+            }
+        };
+        if let Some(cut) = update.iter().rposition(|m| matches!(m.kind, MessageKind::RemoveAll)) {
+            list = update[cut + 1..].to_vec();
+            continue;
+        }
+        let mut removed = Vec::new();
+        for message in update {
+            let place = list.iter().rposition(|known| known.id == message.id);
+            match (place, matches!(message.kind, MessageKind::Remove)) {
+                (Some(place), true) => removed.push(place),
+                (None, true) => return None,
+                (Some(place), false) => {
+                    removed.retain(|gone| *gone != place);
+                    list[place] = message.clone();
+                }
+                (None, false) => list.push(message.clone()),
+            }
+        }
+        let mut place = 0..;
+        list.retain(|_| !place.next().is_some_and(|place| removed.contains(&place)));
+    }
+    Some(list)
+}
+
+fn scripts() -> impl Strategy<Value = Vec<Turn>> {
+    let id = (0..4u8).prop_map(|id| format!("id{id}"));
+    let message = (0..40u8, id, 0..1000u16).prop_map(|(kind, id, text)| match kind {
+        0 => Message::remove_all(),
+        1..=4 => Message::remove(id),
+        _ => Message::user(text.to_string()).with_id(id),
+    });
+    let whole = vec((0..4u8, 0..1000u16), 0..4).prop_map(|list| {
+        let message = |(id, text): (u8, u16)| Message::user(text.to_string()).with_id(format!("id{id}"));
+        Turn::Overwrite(list.into_iter().map(message).collect())
+    });
+    vec(prop_oneof![3 => vec(message, 0..5).prop_map(Turn::Merge), 1 => whole], 1..12)
+}
+
+#[test]
+fn messages_merge_as_if_each_were_looked_for_among_all() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let config = ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(script in scripts())| {
+        let (expected, played) = (plain(&script), runtime.block_on(play(script)));
+        prop_assert_eq!(played.ok(), expected);
+    });
+}
+
+/// The index of ids took a list for the one that it knew, because it was as long and ended with the same message.
+#[tokio::test]
+async fn a_list_that_was_overwritten_is_not_taken_for_the_one_before_it() {
+    let said = |id: &str, text: &str| Message::user(text).with_id(id);
+    let script = vec![
+        Turn::Merge(vec![said("a", "one"), said("z", "last")]),
+        Turn::Overwrite(vec![said("b", "two"), said("z", "last")]),
+        Turn::Merge(vec![said("b", "two, mended")]),
+    ];
+    assert_eq!(play(script).await.unwrap(), [said("b", "two, mended"), said("z", "last")]);
 }

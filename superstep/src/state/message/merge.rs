@@ -1,7 +1,5 @@
 //! The merge of messages by id.
 
-use std::collections::HashMap;
-
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Message, MessageKind};
@@ -64,60 +62,97 @@ pub fn add_messages<M: MessageLike>(current: Vec<M>, update: Vec<M>) -> Result<V
 }
 
 /// Where each id stands in a list, kept from merge to merge so that long histories stay cheap.
+///
+/// A table of open addressing, because every message of a conversation goes through it: a power of two of slots, at
+/// most half of them taken; an id has the first slot from its hash on that no other id has.
 #[derive(Debug, Default)]
 pub(crate) struct MessageIndex {
-    places: HashMap<u64, usize, std::hash::BuildHasherDefault<PassThrough>>,
+    slots: Vec<Slot>,
+    taken: usize,
+    /// How long the list was when it was left, and the hash of its last id.
     len: usize,
-    last: u64,
+    last: u32,
 }
 
-/// The keys are hashes already.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct PassThrough(u64);
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    hash: u32,
+    place: u32,
+}
 
-impl std::hash::Hasher for PassThrough {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only u64 keys are hashed")
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
+const FREE: Slot = Slot { hash: 0, place: u32::MAX };
+
+impl Slot {
+    fn is_free(self) -> bool {
+        self.place == u32::MAX
     }
 }
 
 impl MessageIndex {
+    /// The list is no longer what it was.
+    pub(crate) fn forget(&mut self) {
+        self.len = usize::MAX;
+    }
+
     /// Makes the index true for `list`; a no-op if nobody else changed the list.
     fn refresh<M: MessageLike>(&mut self, list: &[M]) {
         let last = list.last().map_or(0, hash_of);
         if self.len == list.len() && self.last == last {
             return;
         }
-        self.places.clear();
+        self.slots.fill(FREE);
+        self.taken = 0;
         for (place, message) in list.iter().enumerate() {
-            self.places.insert(hash_of(message), place);
+            let hash = hash_of(message);
+            let slot = self.slot_of(list, hash, message);
+            self.set(slot, hash, place);
         }
-        self.note(list);
+        (self.len, self.last) = (list.len(), last);
     }
 
-    fn note<M: MessageLike>(&mut self, list: &[M]) {
-        self.len = list.len();
-        self.last = list.last().map_or(0, hash_of);
+    /// The slot of a message's id, or the free one that is to be its.
+    fn slot_of<M: MessageLike>(&mut self, list: &[M], hash: u32, message: &M) -> usize {
+        if self.taken * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let is_same = |place: u32| list[place as usize].id() == message.id();
+        first_slot(&self.slots, hash, |slot| slot.hash == hash && is_same(slot.place))
     }
 
-    fn find<M: MessageLike>(&self, list: &[M], message: &M) -> Option<usize> {
-        let place = *self.places.get(&hash_of(message))?;
-        if list[place].id() == message.id() {
-            return Some(place);
+    fn place_in(&self, slot: usize) -> Option<usize> {
+        let slot = self.slots[slot];
+        (!slot.is_free()).then_some(slot.place as usize)
+    }
+
+    fn set(&mut self, slot: usize, hash: u32, place: usize) {
+        self.taken += usize::from(self.slots[slot].is_free());
+        let place = u32::try_from(place).expect("no list of messages is that long");
+        self.slots[slot] = Slot { hash, place };
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(16);
+        let before = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        for slot in before.into_iter().filter(|slot| !slot.is_free()) {
+            let free = first_slot(&self.slots, slot.hash, |_| false);
+            self.slots[free] = slot;
         }
-        // Two ids share a hash: look at all of them.
-        list.iter().rposition(|m| m.id() == message.id())
     }
 }
 
-fn hash_of<M: MessageLike>(message: &M) -> u64 {
-    xxh3_64(message.id().unwrap_or_default().as_bytes())
+/// The first slot from a hash on that is free or the one that is looked for.
+fn first_slot(slots: &[Slot], hash: u32, is_it: impl Fn(Slot) -> bool) -> usize {
+    let mask = slots.len() - 1;
+    let mut at = hash as usize & mask;
+    while !slots[at].is_free() && !is_it(slots[at]) {
+        at = (at + 1) & mask;
+    }
+    at
+}
+
+fn hash_of<M: MessageLike>(message: &M) -> u32 {
+    let [a, b, c, d, ..] = xxh3_64(message.id().unwrap_or_default().as_bytes()).to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 /// Gives every message an id that has none.
@@ -137,13 +172,15 @@ pub(crate) fn merge_messages<M: MessageLike>(
     give_ids(&mut update);
     if let Some(cut) = update.iter().rposition(MessageLike::removes_all) {
         *list = update.split_off(cut + 1);
-        index.len = usize::MAX;
+        index.forget();
         return Ok(());
     }
     index.refresh(list);
     let mut removed: Vec<usize> = Vec::new();
     for message in update {
-        match index.find(list, &message) {
+        let hash = hash_of(&message);
+        let slot = index.slot_of(list, hash, &message);
+        match index.place_in(slot) {
             Some(place) if message.is_removal() => removed.push(place),
             Some(place) => {
                 removed.retain(|r| *r != place);
@@ -154,19 +191,19 @@ pub(crate) fn merge_messages<M: MessageLike>(
                 return Err(InvalidUpdate::refused(field, format!("there is no message with id `{id}` to remove")));
             }
             None => {
-                index.places.insert(hash_of(&message), list.len());
+                index.set(slot, hash, list.len());
                 list.push(message);
+                (index.len, index.last) = (list.len(), hash);
             }
         }
     }
-    index.note(list);
     if !removed.is_empty() {
         let mut place = 0;
         list.retain(|_| {
             place += 1;
             !removed.contains(&(place - 1))
         });
-        index.len = usize::MAX;
+        index.forget();
     }
     Ok(())
 }
