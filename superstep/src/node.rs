@@ -31,6 +31,7 @@ pub(crate) use interrupt::{Answers, Why};
 pub use interrupt::{Interrupt, Interrupted, Resume};
 pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
+pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 
 pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = Result<Outcome<S>, BoxError>> + std::marker::Send>>;

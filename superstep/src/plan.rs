@@ -241,16 +241,24 @@ pub(crate) type NameTable = HashMap<Arc<str>, usize, BuildHasherDefault<NameHash
 #[derive(Default)]
 pub(crate) struct NameHasher(u64);
 
+impl NameHasher {
+    fn add(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
 impl Hasher for NameHasher {
+    /// The upper bits depend on the whole name: a table looks at the lower ones.
     fn finish(&self) -> u64 {
-        self.0
+        self.0.rotate_left(26)
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
-        }
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
+        self.add(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     }
+
+    /// The mark behind a text: a name is the whole key.
+    fn write_u8(&mut self, _: u8) {}
 }

@@ -2,6 +2,10 @@
 //!
 //! Writes are applied in task-path order, never in arrival order, so a replay gives the same
 //! checkpoint. All channels that change in a step get one version.
+#![allow(
+    clippy::inline_always,
+    reason = "a step of one task goes through each of these once: calls are 3 % of its time"
+)]
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -167,6 +171,7 @@ impl Saved {
     }
 }
 
+#[inline(always)]
 fn scratch_of(all: &mut Vec<Scratch>, field: usize) -> &mut Scratch {
     if all.len() <= field {
         all.resize_with(field + 1, Scratch::default);
@@ -193,9 +198,13 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// What follows when everything is written.
+    #[inline(always)]
     fn end(mut self) -> Result<Vec<usize>, InvalidUpdate> {
         if self.ends {
-            self.end_unwritten()?;
+            self.close_unwritten();
+            if !self.plan.is_steady() {
+                self.end_unwritten()?;
+            }
             if self.is_last() {
                 self.finish();
             }
@@ -203,7 +212,7 @@ impl<'a, S: State> Step<'a, S> {
         Ok(self.updated)
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_seen(&mut self, node: usize) {
         let node = &self.plan.nodes[node];
         let Live { seen, versions, last_seen, .. } = &mut *self.live;
@@ -212,12 +221,15 @@ impl<'a, S: State> Step<'a, S> {
             if version == 0 || (seen[at] == version) {
                 continue;
             }
-            let newest = last_seen.first().map_or(0, |first| seen[*first]);
-            if version > newest {
-                last_seen.clear();
-            }
-            if version >= newest {
-                last_seen.push(at);
+            match last_seen.as_mut_slice() {
+                [last] if version > seen[*last] => *last = at,
+                [first, ..] if version < seen[*first] => {}
+                others => {
+                    if others.first().is_some_and(|first| version > seen[*first]) {
+                        last_seen.clear();
+                    }
+                    last_seen.push(at);
+                }
             }
             seen[at] = version;
         }
@@ -346,7 +358,7 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn signal(&mut self, channel: usize, member: usize) {
         let signal = &mut self.live.signals[channel];
         let (changed, available) = match &self.plan.control[channel].kind {
@@ -396,6 +408,7 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     /// Merges the writes of a step into a field. Nothing is copied here unless someone else still holds the state.
+    #[inline(always)]
     fn update(
         &mut self,
         field: usize,
@@ -410,7 +423,7 @@ impl<'a, S: State> Step<'a, S> {
         Arc::make_mut(&mut self.live.state).update(&self.plan.schema, field, writes, scratch)
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_put(&mut self, field: usize, change: Change, saved: Option<Entry>) {
         if !change.happened() {
             return;
@@ -422,22 +435,8 @@ impl<'a, S: State> Step<'a, S> {
         self.changed(self.plan.channel_of_field(field), has_value);
     }
 
+    /// Tells fields that change by themselves that the step has not written to them.
     fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
-        let mut kept = 0;
-        for place in 0..self.live.open.len() {
-            let channel = self.live.open[place];
-            if self.live.versions[channel] == self.version && self.updated.contains(&channel) {
-                self.live.open[kept] = channel;
-                kept += 1;
-            } else {
-                self.live.signals[channel].set = false;
-                self.bump(channel);
-                if channel == 0 {
-                    self.live.start = None;
-                }
-            }
-        }
-        self.live.open.truncate(kept);
         for field in &self.plan.transient {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
@@ -463,6 +462,27 @@ impl<'a, S: State> Step<'a, S> {
             }
         }
         Ok(())
+    }
+
+    /// Closes the triggers that were open for one step, but for those that it wrote.
+    #[inline(always)]
+    fn close_unwritten(&mut self) {
+        let Live { open, versions, signals, start, max_version, .. } = &mut *self.live;
+        let (mut kept, list) = (0, open.as_mut_slice());
+        for place in 0..list.len() {
+            let channel = list[place];
+            if versions[channel] == self.version {
+                list[kept] = channel;
+                kept += 1;
+                continue;
+            }
+            signals[channel].set = false;
+            (versions[channel], *max_version) = (self.version, self.version);
+            if channel == 0 {
+                *start = None;
+            }
+        }
+        open.truncate(kept);
     }
 
     /// Whether nothing that was updated wakes a node.
@@ -510,7 +530,7 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_presence(&mut self, field: usize, change: Change) -> bool {
         let has_value = match self.plan.kind(field) {
             FieldKind::Custom => self.live.state.read(&self.plan.schema, field).is_some(),

@@ -23,7 +23,7 @@ use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
-    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, TaskInput, TimeoutPolicy,
+    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, Steer, TaskInput, TimeoutPolicy,
 };
 use crate::plan::{END, Plan, START};
 use crate::state::{Put, State};
@@ -203,8 +203,8 @@ impl<S: State> Job<S> {
     /// Turns what the node returned into writes, its conditional edges included.
     async fn route(&self, outcome: Outcome<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
         let node = &self.plan.nodes[self.node];
-        let mut writes = with_answers(TaskWrites::default(), context);
-        match self.plan.take_outcome(self.node, outcome, &mut writes) {
+        let mut writes = with_answers(TaskWrites::of_puts(outcome.puts), context);
+        match self.plan.way_out(self.node, outcome.steer, &mut writes) {
             Err(end) => return (writes, end),
             Ok(false) => return (writes, End::Done),
             Ok(true) => {}
@@ -454,59 +454,65 @@ fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxErr
             return Err("a command for the parent graph carries an update of another state than the parent's".into());
         }
     };
-    Ok(Outcome { puts: update.into_puts()?, goto: command.goto.into(), next: None, parent: None })
+    Ok(Outcome::going(update.into_puts()?, command.goto.into()))
 }
 
 impl<S: State> Plan<S> {
-    /// Takes over what a node returned: its writes, where it wants to go, and its static edges.
+    /// The way out of a node that has written its puts: where it wants to go, and its static edges.
     /// True if its conditional edges are to be followed.
-    pub(crate) fn take_outcome(
+    pub(crate) fn way_out(
         &self,
         node: usize,
-        outcome: Outcome<S>,
+        steer: Option<Box<Steer>>,
         writes: &mut TaskWrites<S>,
     ) -> Result<bool, End> {
-        if let Some(parent) = outcome.parent {
-            return Err(End::Parent(*parent));
-        }
-        writes.puts = outcome.puts;
         for put in &mut writes.puts {
             S::prepare(&self.schema, &mut put.write);
         }
         let node = &self.nodes[node];
-        if !outcome.goto.is_empty() {
-            for goto in outcome.goto {
+        if let Some(steer) = steer {
+            if let Some(parent) = steer.parent {
+                // It leaves the graph: what it wrote here does not count.
+                writes.puts.clear();
+                return Err(End::Parent(*parent));
+            }
+            for goto in steer.goto {
                 if let Some(why) = goto.mistake() {
                     return Err(End::Failed(Error::invalid(format!("node `{}`: {why}", node.name)).at(&node.name)));
                 }
                 self.go(goto, writes);
             }
-        }
-        match outcome.next {
-            Some(Next::End) => Ok(false),
-            Some(Next::Node(name)) => {
-                self.go(Goto::Node(name), writes);
-                Ok(false)
-            }
-            None | Some(Next::Continue) => {
-                node.edges.iter().for_each(|c| writes.signals.push((*c, 0)));
-                node.joins.iter().for_each(|join| writes.signals.push(*join));
-                Ok(!node.branches.is_empty())
+            match steer.next {
+                Some(Next::End) => return Ok(false),
+                Some(Next::Node(name)) => {
+                    self.go_to(&name, writes);
+                    return Ok(false);
+                }
+                None | Some(Next::Continue) => {}
             }
         }
+        node.edges.iter().for_each(|c| writes.signals.push((*c, 0)));
+        node.joins.iter().for_each(|join| writes.signals.push(*join));
+        Ok(!node.branches.is_empty())
     }
 
     fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
         match goto {
             Goto::Send(send) => writes.rest_mut().sends.push(send),
-            Goto::Node(name) if name == END => {}
-            Goto::Node(name) => match self.node(&name).and_then(|n| self.nodes[n].wake) {
-                Some(channel) => writes.signals.push((channel, 0)),
-                None => {
-                    tracing::warn!(node = &*name, "there is no such node to go to");
-                    writes.done = true;
-                }
-            },
+            Goto::Node(name) => self.go_to(&name, writes),
+        }
+    }
+
+    fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
+        if name == END {
+            return;
+        }
+        match self.node(name).and_then(|n| self.nodes[n].wake) {
+            Some(channel) => writes.signals.push((channel, 0)),
+            None => {
+                tracing::warn!(node = name, "there is no such node to go to");
+                writes.done = true;
+            }
         }
     }
 
@@ -561,6 +567,13 @@ impl<S: State> Plan<S> {
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
         let routes = routes.map_err(|error| path_failure(error, from))?;
+        // Most paths lead to one node, whose name they know.
+        if let ([Goto::Node(name)], None) = (&*routes, &branch.map)
+            && name != START
+        {
+            self.go_to(name, writes);
+            return Ok(());
+        }
         let mapped = match &branch.map {
             None => routes,
             Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,

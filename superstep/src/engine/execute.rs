@@ -118,9 +118,9 @@ impl<S: State> Run<S> {
     /// The start node: it writes the input.
     async fn run_start(&mut self) -> Result<Ended, Error> {
         let outcome = self.start_outcome();
-        let mut writes = TaskWrites::default();
+        let mut writes = TaskWrites::of_puts(outcome.puts);
         let node = self.tasks[0].node;
-        let end = match self.plan.take_outcome(node, outcome, &mut writes) {
+        let end = match self.plan.way_out(node, outcome.steer, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
             Ok(true) => {
@@ -137,19 +137,16 @@ impl<S: State> Run<S> {
 
     /// What the start node writes: the fields of the input that may be written.
     pub(super) fn start_outcome(&self) -> Outcome<S> {
-        let mut outcome = Outcome::none();
-        if let Some(super::live::Start::Writes { puts, goto }) = &self.live.start {
-            let fields = match &self.plan.input {
-                crate::plan::InputMode::Start { fields } => fields.as_deref(),
-                _ => None,
-            };
-            let allowed = |w: &S::Write| {
-                S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
-            };
-            outcome.puts = puts.iter().filter(|p| allowed(&p.write)).cloned().collect();
-            outcome.goto = goto.iter().cloned().collect();
-        }
-        outcome
+        let Some(super::live::Start::Writes { puts, goto }) = &self.live.start else { return Outcome::none() };
+        let fields = match &self.plan.input {
+            crate::plan::InputMode::Start { fields } => fields.as_deref(),
+            _ => None,
+        };
+        let allowed = |w: &S::Write| {
+            S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
+        };
+        let puts = puts.iter().filter(|p| allowed(&p.write)).cloned().collect();
+        Outcome::going(puts, goto.iter().cloned().collect())
     }
 
     fn runs_in_place(&self) -> bool {
@@ -188,14 +185,17 @@ impl<S: State> Run<S> {
         }
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
-            Ok(outcome) => match plan.take_outcome(node_ix, outcome, &mut writes) {
-                Ok(false) => End::Done,
-                Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
-                    Some(end) => end,
-                    None => self.branch_on_copy(node_ix, &mut writes).await,
-                },
-                Err(end) => end,
-            },
+            Ok(outcome) => {
+                writes.puts = outcome.puts;
+                match plan.way_out(node_ix, outcome.steer, &mut writes) {
+                    Ok(false) => End::Done,
+                    Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
+                        Some(end) => end,
+                        None => self.branch_on_copy(node_ix, &mut writes).await,
+                    },
+                    Err(end) => end,
+                }
+            }
             Err(end) => end,
         };
         drop(context);

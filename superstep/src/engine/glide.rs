@@ -166,9 +166,9 @@ impl<S: State> Run<S> {
         outcome: Outcome<S>,
         cx: &mut Poller<'_>,
     ) -> Result<Over<S>, Error> {
-        let mut writes = TaskWrites::default();
+        let mut writes = TaskWrites::of_puts(outcome.puts);
         let mut updated = self.used_list();
-        let branches = match plan.take_outcome(node, outcome, &mut writes) {
+        let branches = match plan.way_out(node, outcome.steer, &mut writes) {
             Ok(branches) => branches,
             Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };

@@ -181,7 +181,7 @@ impl<S: State> Live<S> {
     /// Whether a node has something new to run on.
     pub(crate) fn triggers(&self, plan: &Plan<S>, node: usize) -> bool {
         let node = &plan.nodes[node];
-        let mut triggers = node.triggers.iter().zip(&self.seen[node.seen_at..]);
-        triggers.any(|(c, seen)| self.versions[*c] > *seen && self.available(plan, *c))
+        let is_new = |i: usize, channel: usize| self.versions[channel] > self.seen[node.seen_at + i];
+        node.triggers.iter().enumerate().any(|(i, c)| is_new(i, *c) && self.available(plan, *c))
     }
 }

@@ -267,8 +267,8 @@ impl<'a, S: State> Reviser<'a, S> {
                 |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
             outcome.puts.retain(|p| allowed(p));
         }
-        let mut writes = TaskWrites::default();
-        let branches = self.plan.take_outcome(node, outcome, &mut writes).map_err(|end| match end {
+        let mut writes = TaskWrites::of_puts(outcome.puts);
+        let branches = self.plan.way_out(node, outcome.steer, &mut writes).map_err(|end| match end {
             End::Failed(error) => error,
             _ => Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"),
         })?;

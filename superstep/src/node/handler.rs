@@ -152,7 +152,7 @@ where
             let future = run(state);
             Box::pin(async move {
                 let (state, next) = future.await?;
-                Ok(Outcome { puts: crate::state::replacing(&state), next: Some(next), ..Outcome::none() })
+                (Outcome { puts: crate::state::replacing(&state), ..Outcome::none() }, next).into_outcome()
             }) as NodeFuture<S>
         }
     };

@@ -12,6 +12,13 @@ use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 /// Nodes return simpler things; this is what all of them are turned into.
 pub struct Outcome<S: State> {
     pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+    /// Boxed, because few nodes say where to go and every step moves an outcome.
+    pub(crate) steer: Option<Box<Steer>>,
+}
+
+/// Where a node wants to go.
+#[derive(Default)]
+pub(crate) struct Steer {
     pub(crate) goto: SmallVec<[Goto; 1]>,
     pub(crate) next: Option<Next>,
     pub(crate) parent: Option<Box<ParentCommand>>,
@@ -23,7 +30,18 @@ pub type OutcomeResult<S> = Result<Outcome<S>, BoxError>;
 impl<S: State> Outcome<S> {
     /// No writes, no wishes.
     pub fn none() -> Self {
-        Self { puts: SmallVec::new(), goto: SmallVec::new(), next: None, parent: None }
+        Self { puts: SmallVec::new(), steer: None }
+    }
+
+    /// Where it wants to go, made if it did not say.
+    pub(crate) fn steer_mut(&mut self) -> &mut Steer {
+        self.steer.get_or_insert_default()
+    }
+
+    /// These writes, and these places to go to.
+    pub(crate) fn going(puts: SmallVec<[Put<S::Write>; 1]>, goto: SmallVec<[Goto; 1]>) -> Self {
+        let steer = (!goto.is_empty()).then(|| Box::new(Steer { goto, ..Steer::default() }));
+        Self { puts, steer }
     }
 
     fn update(update: Update<S>) -> OutcomeResult<S> {
@@ -97,7 +115,11 @@ impl<S: State> IntoOutcome<S> for Command<S> {
         if self.resume.is_some() {
             return Err("a node cannot answer questions; `resume` belongs to the caller of a run".into());
         }
-        Ok(Outcome { puts: self.update.into_puts()?, goto: self.goto, next: None, parent: self.parent })
+        let mut outcome = Outcome::going(self.update.into_puts()?, self.goto);
+        if self.parent.is_some() {
+            outcome.steer_mut().parent = self.parent;
+        }
+        Ok(outcome)
     }
 
     fn steers() -> bool {
@@ -127,7 +149,7 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
 
 impl<S: State> IntoOutcome<S> for Send {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome { goto: SmallVec::from_iter([Goto::Send(self)]), ..Outcome::none() })
+        Ok(Outcome::going(SmallVec::new(), SmallVec::from_iter([Goto::Send(self)])))
     }
 
     fn steers() -> bool {
@@ -137,7 +159,7 @@ impl<S: State> IntoOutcome<S> for Send {
 
 impl<S: State> IntoOutcome<S> for Vec<Send> {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome { goto: self.into_iter().map(Goto::Send).collect(), ..Outcome::none() })
+        Ok(Outcome::going(SmallVec::new(), self.into_iter().map(Goto::Send).collect()))
     }
 
     fn steers() -> bool {
@@ -152,8 +174,11 @@ impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
         for command in self {
             let one = command.into_outcome()?;
             all.puts.extend(one.puts);
-            all.goto.extend(one.goto);
-            all.parent = all.parent.or(one.parent);
+            if let Some(steer) = one.steer {
+                let all = all.steer_mut();
+                all.goto.extend(steer.goto);
+                all.parent = all.parent.take().or(steer.parent);
+            }
         }
         Ok(all)
     }
@@ -193,7 +218,7 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
     fn into_outcome(self) -> OutcomeResult<S> {
         let mut outcome = self.0.into_outcome()?;
-        outcome.goto.push(self.1);
+        outcome.steer_mut().goto.push(self.1);
         Ok(outcome)
     }
 
@@ -205,7 +230,7 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
     fn into_outcome(self) -> OutcomeResult<S> {
         let mut outcome = self.0.into_outcome()?;
-        outcome.goto.extend(self.1.into_iter().map(Goto::Send));
+        outcome.steer_mut().goto.extend(self.1.into_iter().map(Goto::Send));
         Ok(outcome)
     }
 
@@ -218,7 +243,7 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
     fn into_outcome(self) -> OutcomeResult<S> {
         let mut outcome = self.0.into_outcome()?;
-        outcome.next = Some(self.1);
+        outcome.steer_mut().next = Some(self.1);
         Ok(outcome)
     }
 
@@ -229,7 +254,7 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
 
 impl<S: State> IntoOutcome<S> for Next {
     fn into_outcome(self) -> OutcomeResult<S> {
-        Ok(Outcome { next: Some(self), ..Outcome::none() })
+        (Outcome::none(), self).into_outcome()
     }
 
     fn steers() -> bool {
