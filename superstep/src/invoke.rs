@@ -130,7 +130,8 @@ pub(crate) struct Options {
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
     run_id: Option<String>,
-    modes: Vec<Mode>,
+    /// What is shown, if that was said.
+    modes: Option<Modes>,
     subgraphs: bool,
     buffer: usize,
     /// Why the run cannot be started at all.
@@ -154,7 +155,7 @@ impl Default for Options {
             max_concurrency: None,
             metadata: BTreeMap::new(),
             run_id: None,
-            modes: Vec::new(),
+            modes: None,
             subgraphs: false,
             buffer: 64,
             refused: None,
@@ -354,14 +355,14 @@ impl<S: State> Streaming<S> {
     run_options!(self => self.0.options);
 
     /// Shows one more thing.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.0.options.modes.push(mode);
-        self
+    pub fn mode(self, mode: Mode) -> Self {
+        self.modes([mode])
     }
 
-    /// Shows several things.
+    /// Shows several things more; nothing at all if there is none.
     pub fn modes(mut self, modes: impl IntoIterator<Item = Mode>) -> Self {
-        self.0.options.modes.extend(modes);
+        let known = self.0.options.modes.unwrap_or_default();
+        self.0.options.modes = Some(modes.into_iter().fold(known, Modes::with));
         self
     }
 
@@ -381,10 +382,7 @@ impl<S: State> Streaming<S> {
     pub fn start(self) -> EventStream<S> {
         let mut invoke = self.0;
         let options = &mut invoke.options;
-        if options.modes.is_empty() {
-            options.modes.push(Mode::Updates);
-        }
-        let modes = options.modes.iter().fold(Modes::default(), |all, mode| all.with(*mode));
+        let modes = options.modes.unwrap_or_else(|| Modes::default().with(Mode::Updates));
         // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
         let shown = invoke.graph.plan.shown.clone();

@@ -56,6 +56,14 @@ impl<S: State> Clone for Thread<S> {
     }
 }
 
+impl<S: State> std::fmt::Debug for Thread<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Thread");
+        shown.field("name", &self.name).field("namespace", &self.namespace).field("checkpoint", &self.checkpoint);
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl<S: State> CompiledStateGraph<S> {
     /// A thread of this graph.
     pub fn thread(&self, name: impl Into<String>) -> Thread<S> {

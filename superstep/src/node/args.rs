@@ -109,12 +109,18 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             Given::Sent(payload) => payload.get().map(Sent).map_err(|e| {
-                let wanted = std::any::type_name::<T>();
-                format!("it takes `{wanted}`, but what it was sent is something else: {e}").into()
+                let (wanted, why) = (std::any::type_name::<T>(), in_words::<T>(payload).unwrap_or(e.to_string()));
+                format!("it takes `{wanted}`, but what it was sent is something else: {why}").into()
             }),
             Given::State(_) => Err("it takes a payload but was reached by an edge; reach it with `Send`".into()),
         }
     }
+}
+
+/// Why a payload is no `T`, in the words of JSON: those of saved bytes speak of markers.
+fn in_words<T: DeserializeOwned>(payload: &Payload) -> Option<String> {
+    let json = payload.to_json().ok()?;
+    serde_json::from_value::<T>(json).err().map(|e| e.to_string())
 }
 
 /// The state at the beginning of the step, and what the node was sent, if it was reached by a [`Send`](crate::Send).

@@ -37,6 +37,13 @@ async fn updates_are_shown_if_nothing_else_is_asked_for() {
 }
 
 #[tokio::test]
+async fn nothing_is_shown_if_no_mode_is_asked_for() {
+    let app = saved(a_b_c());
+    assert!(events(app.stream(Notes::update().total(1)).thread("t").modes([]).start()).await.is_empty());
+    assert_eq!(app.thread("t").state().await.unwrap().state.log, ["a", "b", "c"], "it ran all the same");
+}
+
+#[tokio::test]
 async fn each_mode_shows_its_own() {
     let count = |mode: Mode| async move {
         let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").mode(mode).start()).await;

@@ -36,6 +36,12 @@ async fn a_threads_name_may_be_borrowed_from_a_string_wherever_it_is_asked_for()
     assert_eq!(app.copy_thread(&name, &format!("{name}2")).await.unwrap().name(), "t2");
 }
 
+#[test]
+fn a_thread_says_which_it_is() {
+    let words = "Thread { name: \"t\", namespace: \"\", checkpoint: None, .. }";
+    assert_eq!(format!("{:?}", saved(a_b_c()).thread("t")), words);
+}
+
 #[tokio::test]
 async fn an_unknown_thread_is_empty() {
     let thread = saved(a_b_c()).thread("nobody");
