@@ -113,11 +113,11 @@ pub fn messages<M: MessageLike>(
     writes: Writes<'_, Vec<M>>,
     scratch: &mut Scratch,
 ) -> Result<Change, InvalidUpdate> {
-    let (index, mut replaced) = (scratch.get::<MessageIndex>(), false);
-    let mut writes = writes.inspect(|put| replaced |= put.overwrite);
+    let (index, mut overwritten) = (scratch.get::<MessageIndex>(), false);
+    let mut writes = writes.inspect(|put| overwritten |= put.overwrite);
     let merge = |list: &mut Vec<M>, update| crate::state::merge_messages(field, list, update, index);
     let change = reduce(slot, field, &mut writes, merge);
-    if replaced {
+    if overwritten {
         index.forget();
     }
     change

@@ -2,10 +2,7 @@
 //!
 //! Writes are applied in task-path order, never in arrival order, so a replay gives the same
 //! checkpoint. All channels that change in a step get one version.
-#![allow(
-    clippy::inline_always,
-    reason = "a step of one task goes through each of these once: calls are 3 % of its time"
-)]
+#![expect(clippy::inline_always, reason = "the parts of every step: as calls they are 3 % of it")]
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -221,15 +218,12 @@ impl<'a, S: State> Step<'a, S> {
             if version == 0 || (seen[at] == version) {
                 continue;
             }
-            match last_seen.as_mut_slice() {
-                [last] if version > seen[*last] => *last = at,
-                [first, ..] if version < seen[*first] => {}
-                others => {
-                    if others.first().is_some_and(|first| version > seen[*first]) {
-                        last_seen.clear();
-                    }
-                    last_seen.push(at);
-                }
+            let newest = last_seen.first().map_or(0, |first| seen[*first]);
+            if version > newest {
+                last_seen.clear();
+            }
+            if version >= newest {
+                last_seen.push(at);
             }
             seen[at] = version;
         }
@@ -435,7 +429,29 @@ impl<'a, S: State> Step<'a, S> {
         self.changed(self.plan.channel_of_field(field), has_value);
     }
 
-    /// Tells fields that change by themselves that the step has not written to them.
+    /// Closes the triggers that were open for one step, but for those that this step has written: only they have its version.
+    #[inline(always)]
+    fn close_unwritten(&mut self) {
+        let Live { open, versions, signals, start, max_version, .. } = &mut *self.live;
+        let (mut kept, list) = (0, open.as_mut_slice());
+        for place in 0..list.len() {
+            let channel = list[place];
+            if versions[channel] == self.version {
+                debug_assert!(self.updated.contains(&channel), "a newer version than the thread's newest");
+                list[kept] = channel;
+                kept += 1;
+                continue;
+            }
+            signals[channel].set = false;
+            (versions[channel], *max_version) = (self.version, self.version);
+            if channel == 0 {
+                *start = None;
+            }
+        }
+        open.truncate(kept);
+    }
+
+    /// Empties transient fields that the step has not written, and tells custom ones.
     fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
         for field in &self.plan.transient {
             let channel = self.plan.channel_of_field(*field);
@@ -462,27 +478,6 @@ impl<'a, S: State> Step<'a, S> {
             }
         }
         Ok(())
-    }
-
-    /// Closes the triggers that were open for one step, but for those that it wrote.
-    #[inline(always)]
-    fn close_unwritten(&mut self) {
-        let Live { open, versions, signals, start, max_version, .. } = &mut *self.live;
-        let (mut kept, list) = (0, open.as_mut_slice());
-        for place in 0..list.len() {
-            let channel = list[place];
-            if versions[channel] == self.version {
-                list[kept] = channel;
-                kept += 1;
-                continue;
-            }
-            signals[channel].set = false;
-            (versions[channel], *max_version) = (self.version, self.version);
-            if channel == 0 {
-                *start = None;
-            }
-        }
-        open.truncate(kept);
     }
 
     /// Whether nothing that was updated wakes a node.

@@ -263,6 +263,7 @@ pub(crate) enum Crash {
 }
 
 /// Starts a node; a panic while it takes its arguments is its error too.
+#[inline]
 pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::node::NodeFuture<S> {
     let run = &plan.nodes[call.node].run.run;
     match catch_unwind(AssertUnwindSafe(|| run(call))) {
@@ -457,25 +458,25 @@ fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxErr
     Ok(Outcome::going(update.into_puts()?, command.goto.into()))
 }
 
+#[expect(clippy::inline_always, reason = "the way out of every node: as calls they are 1 % of a step")]
 impl<S: State> Plan<S> {
-    /// The way out of a node that has written its puts: where it wants to go, and its static edges.
+    /// The way out of a node: completes the puts in `writes`, and adds where it wants to go and its static edges.
     /// True if its conditional edges are to be followed.
+    #[inline(always)]
     pub(crate) fn way_out(
         &self,
         node: usize,
-        steer: Option<Box<Steer>>,
+        mut steer: Option<Box<Steer>>,
         writes: &mut TaskWrites<S>,
     ) -> Result<bool, End> {
+        if let Some(parent) = steer.as_mut().and_then(|steer| steer.parent.take()) {
+            return Err(End::Parent(*parent));
+        }
         for put in &mut writes.puts {
             S::prepare(&self.schema, &mut put.write);
         }
         let node = &self.nodes[node];
         if let Some(steer) = steer {
-            if let Some(parent) = steer.parent {
-                // It leaves the graph: what it wrote here does not count.
-                writes.puts.clear();
-                return Err(End::Parent(*parent));
-            }
             for goto in steer.goto {
                 if let Some(why) = goto.mistake() {
                     return Err(End::Failed(Error::invalid(format!("node `{}`: {why}", node.name)).at(&node.name)));
@@ -503,6 +504,7 @@ impl<S: State> Plan<S> {
         }
     }
 
+    #[inline(always)]
     fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
         if name == END {
             return;
@@ -558,6 +560,7 @@ impl<S: State> Plan<S> {
         Ok(())
     }
 
+    #[inline(always)]
     fn take_routes(
         &self,
         node: usize,
@@ -567,7 +570,7 @@ impl<S: State> Plan<S> {
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
         let routes = routes.map_err(|error| path_failure(error, from))?;
-        // Most paths lead to one node, whose name they know.
+        // Most paths name one node; what needs labels or is no node is looked at below.
         if let ([Goto::Node(name)], None) = (&*routes, &branch.map)
             && name != START
         {
@@ -600,6 +603,7 @@ impl<S: State> Plan<S> {
 }
 
 /// Where a plain function leads; its panic is its error.
+#[inline]
 fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
     catch_unwind(AssertUnwindSafe(|| path(state))).unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
 }

@@ -276,6 +276,9 @@ fn read_channel<S: State>(
 ) -> Result<(), String> {
     let passage = passage(plan, bridge, input.number()?);
     let version = input.number()?;
+    if version > live.max_version {
+        return Err(format!("a trigger has version {version}, and the newest is {}", live.max_version));
+    }
     let newest_seen = if bridge.is_some() { input.peek_newest()? } else { 0 };
     read_seen(input, bridge, live)?;
     let saved = SavedChannel::read(input)?;
@@ -370,6 +373,7 @@ impl<'a> SavedChannel<'a> {
         live.versions[channel] = version;
         let Some(control) = plan.control.get(channel) else { return };
         let signal = &mut live.signals[channel];
+        let was_set = signal.set;
         (signal.set, signal.finished) = (self.flags & 1 == 1, self.flags & 2 == 2);
         if let ControlKind::Join { members: all } | ControlKind::JoinDeferred { members: all } = &control.kind {
             let place = |m: &&str| all.iter().position(|a| a == *m).or_else(|| Bridge::member(plan, all, m));
@@ -377,7 +381,7 @@ impl<'a> SavedChannel<'a> {
         }
         let opens = signal.set && matches!(control.kind, ControlKind::Start | ControlKind::Branch);
         // Two nodes of the saved graph may be one now.
-        if opens && !(moved && live.open.contains(&channel)) {
+        if opens && !was_set && !(moved && live.open.contains(&channel)) {
             live.open.push(channel);
         }
     }

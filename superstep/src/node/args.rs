@@ -63,6 +63,7 @@ impl<S: State> FromInput<S> for S {
 }
 
 impl<S: State> FromInput<S> for Arc<S> {
+    #[inline]
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
         match call.input {
             Given::State(state) => Ok(state.clone()),

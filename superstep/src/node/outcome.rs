@@ -230,7 +230,9 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
     fn into_outcome(self) -> OutcomeResult<S> {
         let mut outcome = self.0.into_outcome()?;
-        outcome.steer_mut().goto.extend(self.1.into_iter().map(Goto::Send));
+        if !self.1.is_empty() {
+            outcome.steer_mut().goto.extend(self.1.into_iter().map(Goto::Send));
+        }
         Ok(outcome)
     }
 
@@ -243,7 +245,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
     fn into_outcome(self) -> OutcomeResult<S> {
         let mut outcome = self.0.into_outcome()?;
-        outcome.steer_mut().next = Some(self.1);
+        // To continue is what every node does that does not say otherwise.
+        if outcome.steer.is_some() || self.1 != Next::Continue {
+            outcome.steer_mut().next = Some(self.1);
+        }
         Ok(outcome)
     }
 

@@ -323,18 +323,24 @@ async fn triggers_that_do_not_decode_are_refused() {
     assert!(words.contains("thread `t`, checkpoint <id>, triggers"), "{words}");
 }
 
+/// The words about a checkpoint whose newest version is another.
+async fn with_newest(version: &'static [u8]) -> String {
+    tampered(|saved| {
+        // The first number is the newest version; its last byte is below 128.
+        let rest = saved.record.control.iter().skip_while(|byte| **byte >= 0x80).skip(1).copied();
+        saved.record.control = Blob::from(version.iter().copied().chain(rest).collect::<Vec<u8>>());
+    })
+    .await
+}
+
 #[tokio::test]
 async fn numbers_that_no_thread_comes_to_are_refused_by_name() {
     let words = tampered(|saved| saved.record.step = i64::MAX).await;
     assert!(words.contains("thread `t`, checkpoint <id>, step: 9223372036854775807 is no number"), "{words}");
-    let words = tampered(|saved| {
-        // The first number is the newest version; its last byte is below 128.
-        let rest = saved.record.control.iter().skip_while(|byte| **byte >= 0x80).skip(1).copied();
-        let newest = [0xff; 9].into_iter().chain([1]);
-        saved.record.control = Blob::from(newest.chain(rest).collect::<Vec<u8>>());
-    })
-    .await;
+    let words = with_newest(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01").await;
     assert!(words.contains("checkpoint <id>, triggers: the newest version, 18446744073709551615, is more"), "{words}");
+    let words = with_newest(b"\x01").await;
+    assert!(words.contains("checkpoint <id>, triggers: a trigger has version 4, and the newest is 1"), "{words}");
 }
 
 #[tokio::test]

@@ -144,18 +144,20 @@ fn plain(script: &[Turn]) -> Option<Vec<Message>> {
     Some(list)
 }
 
+/// Few ids, which meet again and again, or so many that an index of them has to grow.
 fn scripts() -> impl Strategy<Value = Vec<Turn>> {
-    let id = (0..4u8).prop_map(|id| format!("id{id}"));
-    let message = (0..40u8, id, 0..1000u16).prop_map(|(kind, id, text)| match kind {
-        0 => Message::remove_all(),
-        1..=4 => Message::remove(id),
-        _ => Message::user(text.to_string()).with_id(id),
-    });
-    let whole = vec((0..4u8, 0..1000u16), 0..4).prop_map(|list| {
-        let message = |(id, text): (u8, u16)| Message::user(text.to_string()).with_id(format!("id{id}"));
-        Turn::Overwrite(list.into_iter().map(message).collect())
-    });
-    vec(prop_oneof![3 => vec(message, 0..5).prop_map(Turn::Merge), 1 => whole], 1..12)
+    let script = |ids: u8, longest: usize| {
+        let said = |(id, text): (u8, u16)| Message::user(text.to_string()).with_id(format!("id{id}"));
+        let message = (0..40u8, 0..ids, 0..1000u16).prop_map(move |(kind, id, text)| match kind {
+            0 => Message::remove_all(),
+            1..=4 => Message::remove(format!("id{id}")),
+            _ => said((id, text)),
+        });
+        let few = vec(message, 0..5).prop_map(Turn::Merge);
+        let many = vec((0..ids, 0..1000u16).prop_map(said), 0..longest);
+        vec(prop_oneof![3 => few, 1 => many.clone().prop_map(Turn::Merge), 1 => many.prop_map(Turn::Overwrite)], 1..12)
+    };
+    prop_oneof![script(4, 4), script(200, 60)]
 }
 
 #[test]
@@ -178,4 +180,52 @@ async fn a_list_that_was_overwritten_is_not_taken_for_the_one_before_it() {
         Turn::Merge(vec![said("b", "two, mended")]),
     ];
     assert_eq!(play(script).await.unwrap(), [said("b", "two, mended"), said("z", "last")]);
+}
+
+fn said(id: usize, text: &str) -> Message {
+    Message::user(text).with_id(format!("m{id}"))
+}
+
+#[tokio::test]
+async fn every_message_of_a_long_conversation_is_found_again() {
+    let ids: Vec<usize> = (0..1_000).collect();
+    let turns = |text: &str| -> Vec<Turn> {
+        ids.chunks(7).map(|ids| Turn::Merge(ids.iter().map(|id| said(*id, text)).collect())).collect()
+    };
+    let mended: Vec<Message> = ids.iter().map(|id| said(*id, "mended")).collect();
+    assert_eq!(play([turns("said"), turns("mended")].concat()).await.unwrap(), mended);
+}
+
+/// The hashes of these two ids are the same, as far as the index knows them.
+#[tokio::test]
+async fn two_ids_with_one_hash_are_two_messages() {
+    let merge = |messages: Vec<Message>| Turn::Merge(messages);
+    let script = [
+        merge(vec![said(45_863, "one")]),
+        merge(vec![said(97_927, "two")]),
+        merge(vec![said(97_927, "two, mended"), said(45_863, "one, mended")]),
+    ];
+    assert_eq!(play(script.to_vec()).await.unwrap(), [said(45_863, "one, mended"), said(97_927, "two, mended")]);
+    let script = [merge(vec![said(45_863, "one")]), merge(vec![Message::remove("m97927")])];
+    assert!(play(script.to_vec()).await.is_err(), "the other one is not there");
+}
+
+/// Two nodes write in one step, in the order of their names; what overwrites counts alone.
+#[tokio::test]
+async fn an_overwrite_counts_alone_among_the_writes_of_a_step_and_messages_merge_with_it_after() {
+    for (merges, overwrites) in [("a", "b"), ("b", "a")] {
+        let app = StateGraph::<Script>::new()
+            .add_node(merges, async |_: Arc<Script>| Script::update().messages([said(1, "lost")]))
+            .add_node(overwrites, async |_: Arc<Script>| {
+                Script::update().overwrite(Script::MESSAGES, vec![said(2, "two"), said(0, "last")])
+            })
+            .add_node("c", async |_: Arc<Script>| Script::update().messages([said(2, "two, mended")]))
+            .add_edge(START, "a")
+            .add_edge(START, "b")
+            .add_edge(["a", "b"], "c")
+            .compile()
+            .unwrap();
+        let out = app.invoke(Script { messages: vec![said(1, "one"), said(0, "last")], turn: 0 }).await.unwrap();
+        assert_eq!(out.messages, [said(2, "two, mended"), said(0, "last")], "{overwrites} overwrites");
+    }
 }

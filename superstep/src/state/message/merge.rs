@@ -64,7 +64,8 @@ pub fn add_messages<M: MessageLike>(current: Vec<M>, update: Vec<M>) -> Result<V
 /// Where each id stands in a list, kept from merge to merge so that long histories stay cheap.
 ///
 /// A table of open addressing, because every message of a conversation goes through it: a power of two of slots, at
-/// most half of them taken; an id has the first slot from its hash on that no other id has.
+/// most half of them taken; a hash has the first slot from its own place on that no other hash has. Ids that were
+/// chosen to have the same hash make it slow, not wrong.
 #[derive(Debug, Default)]
 pub(crate) struct MessageIndex {
     slots: Vec<Slot>,
@@ -97,51 +98,58 @@ impl MessageIndex {
     /// Makes the index true for `list`; a no-op if nobody else changed the list.
     fn refresh<M: MessageLike>(&mut self, list: &[M]) {
         let last = list.last().map_or(0, hash_of);
-        if self.len == list.len() && self.last == last {
+        if self.len == list.len() && self.last == last && !self.slots.is_empty() {
             return;
         }
-        self.slots.fill(FREE);
+        self.slots.clear();
+        self.slots.resize((list.len() * 2 + 1).next_power_of_two().max(16), FREE);
         self.taken = 0;
-        for (place, message) in list.iter().enumerate() {
+        // From the end: of two messages with one id the last one counts.
+        for (place, message) in list.iter().enumerate().rev() {
             let hash = hash_of(message);
-            let slot = self.slot_of(list, hash, message);
-            self.set(slot, hash, place);
+            if let Err(free) = self.find(list, hash, message) {
+                self.take(free, hash, place);
+            }
         }
         (self.len, self.last) = (list.len(), last);
     }
 
-    /// The slot of a message's id, or the free one that is to be its.
-    fn slot_of<M: MessageLike>(&mut self, list: &[M], hash: u32, message: &M) -> usize {
-        if self.taken * 2 >= self.slots.len() {
+    /// Where the message with this id stands, or the free slot that is to be its.
+    fn find<M: MessageLike>(&self, list: &[M], hash: u32, message: &M) -> Result<usize, usize> {
+        let is_same = |known: &M| known.id() == message.id();
+        let slot = first_slot(&self.slots, |slot| slot.hash == hash, hash);
+        let place = self.slots[slot].place as usize;
+        if self.slots[slot].is_free() {
+            return Err(slot);
+        }
+        if list.get(place).is_some_and(is_same) {
+            return Ok(place);
+        }
+        // Two ids share a hash, or someone else has moved messages: look at all of them.
+        list.iter().rposition(is_same).ok_or_else(|| first_slot(&self.slots, |_| false, hash))
+    }
+
+    fn take(&mut self, free: usize, hash: u32, place: usize) {
+        let place = u32::try_from(place).ok().filter(|place| *place < u32::MAX);
+        self.slots[free] = Slot { hash, place: place.expect("no list of messages is that long") };
+        self.taken += 1;
+        if self.taken * 2 > self.slots.len() {
             self.grow();
         }
-        let is_same = |place: u32| list[place as usize].id() == message.id();
-        first_slot(&self.slots, hash, |slot| slot.hash == hash && is_same(slot.place))
-    }
-
-    fn place_in(&self, slot: usize) -> Option<usize> {
-        let slot = self.slots[slot];
-        (!slot.is_free()).then_some(slot.place as usize)
-    }
-
-    fn set(&mut self, slot: usize, hash: u32, place: usize) {
-        self.taken += usize::from(self.slots[slot].is_free());
-        let place = u32::try_from(place).expect("no list of messages is that long");
-        self.slots[slot] = Slot { hash, place };
     }
 
     fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(16);
-        let before = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        let twice = vec![FREE; self.slots.len() * 2];
+        let before = std::mem::replace(&mut self.slots, twice);
         for slot in before.into_iter().filter(|slot| !slot.is_free()) {
-            let free = first_slot(&self.slots, slot.hash, |_| false);
+            let free = first_slot(&self.slots, |_| false, slot.hash);
             self.slots[free] = slot;
         }
     }
 }
 
-/// The first slot from a hash on that is free or the one that is looked for.
-fn first_slot(slots: &[Slot], hash: u32, is_it: impl Fn(Slot) -> bool) -> usize {
+/// The first slot from the place of a hash on that is free or looked for.
+fn first_slot(slots: &[Slot], is_it: impl Fn(Slot) -> bool, hash: u32) -> usize {
     let mask = slots.len() - 1;
     let mut at = hash as usize & mask;
     while !slots[at].is_free() && !is_it(slots[at]) {
@@ -151,8 +159,7 @@ fn first_slot(slots: &[Slot], hash: u32, is_it: impl Fn(Slot) -> bool) -> usize 
 }
 
 fn hash_of<M: MessageLike>(message: &M) -> u32 {
-    let [a, b, c, d, ..] = xxh3_64(message.id().unwrap_or_default().as_bytes()).to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
+    xxh3_64(message.id().unwrap_or_default().as_bytes()) as u32
 }
 
 /// Gives every message an id that has none.
@@ -179,19 +186,18 @@ pub(crate) fn merge_messages<M: MessageLike>(
     let mut removed: Vec<usize> = Vec::new();
     for message in update {
         let hash = hash_of(&message);
-        let slot = index.slot_of(list, hash, &message);
-        match index.place_in(slot) {
-            Some(place) if message.is_removal() => removed.push(place),
-            Some(place) => {
+        match index.find(list, hash, &message) {
+            Ok(place) if message.is_removal() => removed.push(place),
+            Ok(place) => {
                 removed.retain(|r| *r != place);
                 list[place] = message;
             }
-            None if message.is_removal() => {
+            Err(_) if message.is_removal() => {
                 let id = message.id().unwrap_or_default();
                 return Err(InvalidUpdate::refused(field, format!("there is no message with id `{id}` to remove")));
             }
-            None => {
-                index.set(slot, hash, list.len());
+            Err(free) => {
+                index.take(free, hash, list.len());
                 list.push(message);
                 (index.len, index.last) = (list.len(), hash);
             }
