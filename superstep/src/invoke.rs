@@ -507,7 +507,7 @@ impl<S: State> CompiledStateGraph<S> {
             let unknown = || Error::invalid(format!("`output_keys` names unknown field `{name}`"));
             self.plan.field_named(name).ok_or_else(unknown)
         };
-        Ok(Fields::Many(names.iter().map(place).collect::<Result<_, _>>()?))
+        Ok(Fields::many(names.iter().map(place).collect::<Result<_, _>>()?))
     }
 
     fn stop_at(&self, names: &[String], what: &str) -> Result<StopAt, Error> {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::checkpoint::Texts;
+use crate::engine::Bits;
 use crate::graph::{Diagnostic, Evolution, Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
@@ -46,7 +47,7 @@ pub(crate) struct Plan<S: State> {
     pub(crate) transient: Vec<usize>,
     /// Fields with a rule of their own, and fields that trigger nodes.
     pub(crate) custom: Vec<usize>,
-    pub(crate) initial: Vec<usize>,
+    pub(crate) initial: Bits,
     /// Control channels that wait for the rest of the graph.
     pub(crate) deferred: Vec<usize>,
     /// Control channels that may be written for more than one step, and fields that trigger nodes.
@@ -81,16 +82,40 @@ pub(crate) enum InputMode {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fields {
     /// An object of these fields.
-    Many(Vec<usize>),
+    Many(FieldList),
     /// The bare value of one field.
     One(usize),
 }
 
+/// Fields in order, and as a set: every step asks whether it has changed one of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct FieldList {
+    list: Vec<usize>,
+    set: Bits,
+}
+
 impl Fields {
+    pub(crate) fn many(list: Vec<usize>) -> Self {
+        let set = list.iter().copied().collect();
+        Self::Many(FieldList { list, set })
+    }
+
+    pub(crate) fn none() -> Self {
+        Self::Many(FieldList::default())
+    }
+
     pub(crate) fn list(&self) -> &[usize] {
         match self {
-            Fields::Many(list) => list,
+            Fields::Many(fields) => &fields.list,
             Fields::One(one) => std::slice::from_ref(one),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, field: usize) -> bool {
+        match self {
+            Fields::Many(fields) => fields.set.has(field),
+            Fields::One(one) => *one == field,
         }
     }
 }

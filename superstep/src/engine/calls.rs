@@ -114,13 +114,7 @@ impl<S: State> CallDesk<S> {
     }
 
     fn shown(&self, returned: Option<Value>) -> ShownWrites<S> {
-        ShownWrites {
-            puts: Vec::new(),
-            fields: Fields::Many(Vec::new()),
-            returned,
-            plan: self.plan.clone(),
-            codec: self.codec,
-        }
+        ShownWrites { puts: Vec::new(), fields: Fields::none(), returned, plan: self.plan.clone(), codec: self.codec }
     }
 
     /// Shows and saves what a call came to.

@@ -170,7 +170,7 @@ fn values_of<S: State>(graph: &CompiledStateGraph<S>, state: Arc<S>, present: Bi
 fn empty_snapshot<S: State>(graph: &CompiledStateGraph<S>) -> StateSnapshot<S> {
     let state = Arc::new(S::empty(&graph.plan.schema));
     let mut values = values_of(graph, state.clone(), Bits::default());
-    values.view.fields = Fields::Many(Vec::new());
+    values.view.fields = Fields::none();
     StateSnapshot {
         values,
         state,

@@ -48,6 +48,14 @@ impl Bits {
     }
 }
 
+impl FromIterator<usize> for Bits {
+    fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
+        let mut bits = Self::default();
+        numbers.into_iter().for_each(|number| bits.set(number));
+        bits
+    }
+}
+
 /// What a trigger of the graph's own holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Signal {
@@ -120,11 +128,9 @@ impl Former {
 impl<S: State> Live<S> {
     /// Before anything was written.
     pub(crate) fn empty(plan: &Plan<S>) -> Self {
-        let mut present = Bits::default();
-        plan.initial.iter().for_each(|f| present.set(*f));
         Self {
             state: Arc::new(S::empty(&plan.schema)),
-            present,
+            present: plan.initial.clone(),
             signals: plan.control.iter().map(|_| Signal::default()).collect(),
             open: SmallVec::new(),
             start: None,

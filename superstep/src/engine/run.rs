@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 use super::apply::{Applied, apply, apply_one};
 use super::calls::CallDesk;
-use super::live::{Bits, Live, Start};
+use super::live::{Live, Start};
 use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
 use crate::cache::Cache;
@@ -98,8 +98,6 @@ pub(crate) struct Run<S: State> {
     pub(super) previous_value: Option<Value>,
     /// The record of the next checkpoint, if someone saves it.
     pub(super) draft: Option<Box<Draft>>,
-    /// The shown fields, as a set.
-    output: Bits,
     pub(super) namespace_key: u64,
     /// The input, if only the end of the run is saved: it must not be lost with a state that cannot be.
     pub(super) input: Option<Start<S>>,
@@ -117,9 +115,7 @@ impl<S: State> Run<S> {
         saver: Option<Saver<S>>,
     ) -> Self {
         let CompiledStateGraph { plan, codec, cache, debug, .. } = graph;
-        let mut output = Bits::default();
         let namespace_key = name_key(&config.namespace);
-        config.output.list().iter().for_each(|f| output.set(*f));
         let draft = saver.as_ref().map(|saver| {
             let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
             Draft::new(&saver.scribe.labels, run, metadata, config.ancestors.clone())
@@ -154,7 +150,6 @@ impl<S: State> Run<S> {
             input: None,
             is_torn: false,
             breathed: None,
-            output,
         }
     }
 
@@ -417,14 +412,15 @@ impl<S: State> Run<S> {
 
     /// Whether a task wrote a shown field.
     pub(super) fn wrote_output(&self) -> bool {
-        let shown = |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| self.output.has(f));
+        let shown =
+            |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| self.config.output.has(f));
         self.early.as_ref().is_some_and(|e| self.touches_output(e))
             || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
     }
 
     pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
         let controls = self.plan.control.len();
-        updated.iter().any(|c| *c >= controls && self.output.has(c - controls))
+        updated.iter().any(|c| *c >= controls && self.config.output.has(c - controls))
     }
 
     /// Applies the writes of all tasks, in the order of their paths.

@@ -477,7 +477,7 @@ pub(crate) fn finish<S: State>(
     let state_fields: Vec<usize> = visible.iter().copied().filter(|f| !hidden.contains(f)).collect();
     let shown = |list: Vec<usize>| match fields {
         [only] if only.name() == ROOT => Fields::One(0),
-        _ => Fields::Many(list),
+        _ => Fields::many(list),
     };
     let deferred =
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
@@ -494,12 +494,12 @@ pub(crate) fn finish<S: State>(
         triggered,
         transient: of_kind(&FieldKind::is_transient),
         custom: of_kind(&|k| k == FieldKind::Custom),
-        initial: of_kind(&FieldKind::starts_available),
+        initial: of_kind(&FieldKind::starts_available).into_iter().collect(),
         deferred: (0..control.len()).filter(|c| deferred(&control[*c])).collect(),
         untracked: of_kind(&|k| k == FieldKind::Untracked),
         private: hidden.clone(),
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
-        output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::Many),
+        output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::many),
         shown: shown(visible),
         stop_before: stop_at(&settings.stop_before, &names),
         stop_after: stop_at(&settings.stop_after, &names),

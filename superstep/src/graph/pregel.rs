@@ -307,7 +307,7 @@ impl PregelBuilder {
         }
         let mut plan = finish(nodes, names, Vec::new(), self.fields, &self.settings);
         plan.input = InputMode::Fields(input);
-        plan.output = Fields::Many(output);
+        plan.output = Fields::many(output);
         Ok(CompiledStateGraph::from_plan(plan, self.settings, Vec::new()))
     }
 

@@ -242,9 +242,12 @@ impl<S: State> View<S> {
         match &self.fields {
             Fields::One(field) => value_of(*field).unwrap_or_default(),
             Fields::Many(_) if codec.is_none() => Value::Null,
-            Fields::Many(list) => {
-                let entries =
-                    list.iter().filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
+            Fields::Many(_) => {
+                let entries = self
+                    .fields
+                    .list()
+                    .iter()
+                    .filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
                 Value::Object(entries.collect())
             }
         }
