@@ -19,7 +19,8 @@ use std::process::ExitCode;
 
 use scenario::Scenario;
 
-// One thread: tasks that do not wait finish in the order in which they start.
+// One thread: tasks that do not wait finish in the order in which they start. The script is a task like those of its graphs:
+// what drives the thread itself would have its turn only now and then.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let given = Arguments::parse(std::env::args().skip(1));
@@ -30,7 +31,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match script::run(scenario, saver).await {
+    match tokio::spawn(script::run(scenario, saver)).await.expect("the script does not panic") {
         Ok(trace) => println!("{trace:#}"),
         Err(error) => {
             eprintln!("{error}");

@@ -156,6 +156,12 @@ impl<S: State> Run<S> {
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
     pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
         let result = self.drive_inner(input).await;
+        if self.takes_turns() {
+            // As many as a graph takes to end in LangGraph: its result is shown that much later than its last step.
+            for _ in 0..if self.saver.is_some() { 3 } else { 1 } {
+                step_aside().await;
+            }
+        }
         let paused_or_failed = !matches!(result, Ok(Ended::Done));
         let saved = self.save_exit(paused_or_failed).await;
         let flushed = match &mut self.saver {
@@ -208,6 +214,9 @@ impl<S: State> Run<S> {
             if self.is_watched() {
                 self.show_starts().await;
             }
+            if self.takes_turns() && self.has_work() {
+                step_aside().await;
+            }
             if self.debug {
                 self.log_step();
             }
@@ -222,6 +231,16 @@ impl<S: State> Run<S> {
             }
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// Whether graphs that run beside this one inside another have a turn after each of its steps: someone sees what happens when.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.config.nested && self.shared.sink.is_some()
+    }
+
+    /// Whether a node of the step is to be run; the start is none.
+    fn has_work(&self) -> bool {
+        self.tasks.iter().any(|task| !task.skip && !self.plan.nodes[task.node].hidden)
     }
 
     /// The span around the tasks of the step; none for the start, which nobody sees.
@@ -521,6 +540,19 @@ impl<S: State> Run<S> {
     pub(super) fn note_message_ids(&self) {
         lock(&self.shared.seen_messages).extend(self.live.state.message_ids());
     }
+}
+
+/// Lets those go first that are ready. In the order in which they came: the runtime's own way of it turns them round.
+async fn step_aside() {
+    let mut aside = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut aside, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// What is to be done with a step that was prepared.
