@@ -64,8 +64,8 @@ pub fn add_messages<M: MessageLike>(current: Vec<M>, update: Vec<M>) -> Result<V
 /// Where each id stands in a list, kept from merge to merge so that long histories stay cheap.
 ///
 /// A table of open addressing, because every message of a conversation goes through it: a power of two of slots, at
-/// most half of them taken; a hash has the first slot from its own place on that no other hash has. Ids that were
-/// chosen to have the same hash make it slow, not wrong.
+/// most half of them taken; an id has the first slot from the place of its hash on that was free. Ids that were chosen
+/// to have the same hash make it slow, not wrong.
 #[derive(Debug, Default)]
 pub(crate) struct MessageIndex {
     slots: Vec<Slot>,
