@@ -259,7 +259,7 @@ impl<S: Conversation> ReactAgent<S> {
     ///     .compile()?;
     /// # Ok::<(), superstep::CompilationError>(())
     /// ```
-    pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
+    pub fn configure(mut self, change: impl FnOnce(&mut StateGraph<S>) -> &mut StateGraph<S> + 'static) -> Self {
         self.changes.add(change);
         self
     }

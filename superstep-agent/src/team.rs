@@ -14,7 +14,10 @@ macro_rules! configurable {
             }
 
             /// With any other change to the graph.
-            pub fn configure(mut self, change: impl FnOnce(StateGraph<S>) -> StateGraph<S> + 'static) -> Self {
+            pub fn configure(
+                mut self,
+                change: impl FnOnce(&mut StateGraph<S>) -> &mut StateGraph<S> + 'static,
+            ) -> Self {
                 self.changes.add(change);
                 self
             }

@@ -336,7 +336,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         settings.codec = Some(Codec::of());
         settings.store = self.store;
         settings.cache = self.cache;
-        let mut plan = finish_plan(vec![node], names, control, (), &settings);
+        let mut plan = finish_plan(vec![node], names, control, Arc::new(()), &settings);
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);

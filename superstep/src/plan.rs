@@ -31,7 +31,7 @@ pub(crate) const DEFAULT_HANDLER: &str = "__default_error_handler__";
 pub(crate) struct Plan<S: State> {
     pub(crate) name: Arc<str>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) schema: S::Schema,
+    pub(crate) schema: Arc<S::Schema>,
     pub(crate) nodes: Vec<NodePlan<S>>,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,

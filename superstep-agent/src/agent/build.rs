@@ -31,32 +31,34 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
         around: layers.clone(),
         round: way.round(agent.structured.is_some()),
     };
-    let mut graph = StateGraph::new().add_node(AGENT, model).add_edge(START, way.entry());
-    graph = match first_of(&way.after_model) {
+    let mut graph = StateGraph::new();
+    graph.add_node(AGENT, model).add_edge(START, way.entry());
+    match first_of(&way.after_model) {
         Some(hook) => graph.add_edge(AGENT, hook),
-        None => part_after_model(graph, AGENT, &way.routes),
+        None => part_after_model(&mut graph, AGENT, &way.routes),
     };
     if let Some(structured) = agent.structured {
         let (name, around) = (agent.name.clone(), layers.clone());
         let node = StructuredNode { name, model: agent.model, structured, around };
-        graph = graph.add_node(STRUCTURED, node).add_edge(STRUCTURED, way.routes.exit.clone());
+        graph.add_node(STRUCTURED, node).add_edge(STRUCTURED, way.routes.exit.clone());
     }
     if way.routes.has_tools {
         let routes = way.routes.clone();
-        graph = graph.add_node(TOOLS, tools);
-        graph = if routes.direct.is_empty() {
-            graph.add_edge(TOOLS, routes.round.clone())
+        graph.add_node(TOOLS, tools);
+        if routes.direct.is_empty() {
+            graph.add_edge(TOOLS, routes.round.clone());
         } else {
             let targets = [routes.round.clone(), routes.answer.clone()].map(|to| (to.clone(), to));
             let path = move |state: &S| routes.after_tools(state.conversation());
-            graph.add_conditional_edges_with_map(TOOLS, path, targets)
-        };
+            graph.add_conditional_edges_with_map(TOOLS, path, targets);
+        }
     }
-    graph = way.add_hooks(graph);
+    way.add_hooks(&mut graph);
     if let Some(name) = agent.name {
-        graph = graph.name(name);
+        graph.name(name);
     }
-    agent.changes.make(graph)
+    agent.changes.make(&mut graph);
+    graph
 }
 
 type Hooks<S> = Vec<(String, Arc<dyn Middleware<S>>)>;
@@ -115,7 +117,7 @@ impl<S: Conversation> Way<S> {
         first_of(&self.before_agent).unwrap_or_else(|| self.routes.round.clone())
     }
 
-    fn add_hooks(self, graph: StateGraph<S>) -> StateGraph<S> {
+    fn add_hooks(self, graph: &mut StateGraph<S>) {
         let routes = self.routes.clone();
         let before_agent = (When::BeforeAgent, self.before_agent, Some(routes.round.clone()));
         let before_model = (When::BeforeModel, self.before_model, Some(AGENT.to_owned()));
@@ -123,20 +125,20 @@ impl<S: Conversation> Way<S> {
         let before_response = (When::BeforeResponse, self.before_response, Some(STRUCTURED.to_owned()));
         let after_agent = (When::AfterAgent, self.after_agent, Some(end()));
         let chains = [before_agent, before_model, after_model, before_response, after_agent];
-        chains
-            .into_iter()
-            .fold(graph, |graph, (when, hooks, then)| add_chain(graph, when, hooks, then.as_ref(), &routes))
+        for (when, hooks, then) in chains {
+            add_chain(graph, when, hooks, then.as_ref(), &routes);
+        }
     }
 }
 
 /// Adds hooks that follow each other.
 fn add_chain<S: Conversation>(
-    mut graph: StateGraph<S>,
+    graph: &mut StateGraph<S>,
     when: When,
     hooks: Hooks<S>,
     then: Option<&String>,
     routes: &Arc<Routes>,
-) -> StateGraph<S> {
+) {
     let names: Vec<String> = hooks.iter().map(|(name, _)| name.clone()).collect();
     for (place, (name, middleware)) in hooks.into_iter().enumerate() {
         let next = names.get(place + 1).cloned().or_else(|| then.cloned());
@@ -145,8 +147,8 @@ fn add_chain<S: Conversation>(
         jumps.sort();
         jumps.dedup();
         let node = HookNode { when, middleware, routes: routes.clone() };
-        graph = graph.add_node_with(name.clone(), node, NodeOptions::new().destinations(jumps));
-        graph = match next {
+        graph.add_node_with(name.clone(), node, NodeOptions::new().destinations(jumps));
+        match next {
             // Not a plain edge: beside destinations that would look as if both were gone to.
             Some(next) => {
                 let to = next.clone();
@@ -155,12 +157,15 @@ fn add_chain<S: Conversation>(
             None => part_after_model(graph, &name, routes),
         };
     }
-    graph
 }
 
 /// Where the way after the model parts: to the tools, back to the model, or to the answer. An update by hand as this node
 /// leads there too.
-fn part_after_model<S: Conversation>(graph: StateGraph<S>, node: &str, routes: &Arc<Routes>) -> StateGraph<S> {
+fn part_after_model<'a, S: Conversation>(
+    graph: &'a mut StateGraph<S>,
+    node: &str,
+    routes: &Arc<Routes>,
+) -> &'a mut StateGraph<S> {
     let mut places = routes.destinations();
     places.push(routes.round.clone());
     let routes = routes.clone();

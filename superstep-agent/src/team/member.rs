@@ -48,11 +48,11 @@ pub(super) fn mistakes<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Team
 
 /// Adds an agent to the graph of its team.
 pub(super) fn add<S: Conversation + Persist>(
-    graph: StateGraph<S>,
+    graph: &mut StateGraph<S>,
     agent: CompiledStateGraph<S>,
     output: impl Fn(&S) -> Vec<Message> + Send + Sync + 'static,
     leads_to: Vec<String>,
-) -> StateGraph<S> {
+) -> &mut StateGraph<S> {
     let name = agent.name().to_owned();
     let node = MappedGraph::new(agent, S::clone, move |state: &S| shared(state, output(state)));
     graph.add_node_with(name, node, NodeOptions::new().destinations(leads_to))

@@ -115,13 +115,17 @@ impl<S: Conversation + Persist> Supervisor<S> {
         let lead = lead.name(&*self.name).compile()?;
         let known = names.clone();
         let may_end = move |state: &S| member::handed_over(state.conversation(), &known).map(|_| END);
-        let graph = member::add(StateGraph::new(), lead, |state: &S| state.conversation().to_vec(), names.clone())
+        let mut graph = StateGraph::new();
+        member::add(&mut graph, lead, |state: &S| state.conversation().to_vec(), names.clone())
             .add_edge(START, &*self.name)
             .add_conditional_edges_with_map(&*self.name, may_end, [(END, END)])
             .name(&*self.name);
         let work = Work { lead: self.name, names, mode: self.output, hands_back: self.hands_back };
-        let graph = self.agents.into_iter().fold(graph, |graph, (agent, _)| work.add(graph, agent));
-        Ok(self.changes.make(graph).compile()?)
+        for (agent, _) in self.agents {
+            work.add(&mut graph, agent);
+        }
+        self.changes.make(&mut graph);
+        Ok(graph.compile()?)
     }
 }
 
@@ -138,7 +142,7 @@ struct Work {
 
 impl Work {
     /// Adds an agent, from which the conversation goes back to the supervisor unless it was handed on.
-    fn add<S: Conversation + Persist>(&self, graph: StateGraph<S>, agent: CompiledStateGraph<S>) -> StateGraph<S> {
+    fn add<S: Conversation + Persist>(&self, graph: &mut StateGraph<S>, agent: CompiledStateGraph<S>) {
         let (name, lead) = (agent.name().to_owned(), self.lead.clone());
         let (given, known) = ((self.clone(), name.clone()), self.clone());
         let output = move |state: &S| given.0.of(&given.1, state.conversation());
@@ -146,7 +150,8 @@ impl Work {
             let handed_on = member::handed_over(state.conversation(), &known.names)?;
             Ok::<_, String>((!handed_on).then(|| known.lead.clone()))
         };
-        member::add(graph, agent, output, Vec::new()).add_conditional_edges_with_map(name, back, [(lead.clone(), lead)])
+        member::add(graph, agent, output, Vec::new())
+            .add_conditional_edges_with_map(name, back, [(lead.clone(), lead)]);
     }
 
     fn of(&self, agent: &str, messages: &[Message]) -> Vec<Message> {

@@ -65,13 +65,14 @@ impl<S: Conversation + Persist> Swarm<S> {
             let (name, known) = (agent.name().to_owned(), names.clone());
             let others = names.iter().filter(|other| **other != name).cloned().collect();
             let path = move |state: &S| member::handed_over(state.conversation(), &known).map(|_| END);
-            graph = member::add(graph, agent, |state: &S| state.conversation().to_vec(), others)
+            member::add(&mut graph, agent, |state: &S| state.conversation().to_vec(), others)
                 .add_conditional_edges_with_map(name, path, [(END, END)]);
         }
         let targets: Vec<(String, String)> = names.iter().map(|name| (name.clone(), name.clone())).collect();
         let path = move |state: &S| active(state.conversation(), &names).unwrap_or(&first).to_owned();
-        graph = graph.add_conditional_edges_with_map(START, path, targets);
-        Ok(self.changes.make(graph).compile()?)
+        graph.add_conditional_edges_with_map(START, path, targets);
+        self.changes.make(&mut graph);
+        Ok(graph.compile()?)
     }
 
     fn mistakes(&self, names: &[String]) -> Vec<TeamMistake> {

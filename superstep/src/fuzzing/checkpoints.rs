@@ -107,7 +107,8 @@ fn go_on(change: impl FnOnce(&mut CheckpointRecord)) {
 }
 
 fn echo(saver: MemorySaver) -> CompiledStateGraph<AgentState> {
-    let graph = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("echo", EchoAgent).add_edge(START, "echo");
     graph.checkpointer(saver).compile().expect("the graph has no mistakes")
 }
 

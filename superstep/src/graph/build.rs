@@ -1,5 +1,6 @@
 //! Building a graph: setters that cannot fail, mistakes kept for `compile`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ use crate::store::Store;
 /// ```
 #[must_use = "a graph does nothing until it is compiled"]
 pub struct StateGraph<S: State> {
-    pub(crate) schema: S::Schema,
+    pub(crate) schema: Arc<S::Schema>,
     pub(crate) clashes: Vec<(String, String)>,
     pub(crate) nodes: Vec<(String, BoxedNode<S>, NodeOptions<S>)>,
     pub(crate) edges: Vec<(String, String)>,
@@ -67,6 +68,7 @@ pub struct StateGraph<S: State> {
 /// ```
 pub type MessageGraph = StateGraph<Vec<Message>>;
 
+#[derive(Clone)]
 pub(crate) struct Branch<S: State> {
     pub(crate) from: String,
     pub(crate) path: Path<S>,
@@ -75,6 +77,7 @@ pub(crate) struct Branch<S: State> {
 }
 
 /// What a graph is compiled with.
+#[derive(Clone)]
 pub(crate) struct Settings<S: State> {
     pub(crate) name: String,
     pub(crate) checkpointer: Persistence,
@@ -125,6 +128,21 @@ pub(crate) enum Persistence {
     In(Arc<dyn Checkpointer>),
 }
 
+impl<S: State> Clone for StateGraph<S> {
+    fn clone(&self) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            clashes: self.clashes.clone(),
+            nodes: self.nodes.clone(),
+            edges: self.edges.clone(),
+            joins: self.joins.clone(),
+            branches: self.branches.clone(),
+            defaults: self.defaults.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
 impl<S: State<Schema = ()>> StateGraph<S> {
     /// An empty graph over a typed state.
     pub fn new() -> Self {
@@ -132,7 +150,7 @@ impl<S: State<Schema = ()>> StateGraph<S> {
     }
 
     /// Adds a node under its own name.
-    pub fn add(self, node: impl Node<S>) -> Self {
+    pub fn add(&mut self, node: impl Node<S>) -> &mut Self {
         let name = node.id().to_owned();
         let boxed = IntoNode::<S, NodeMarker>::into_node(node);
         self.push_node(name, boxed, NodeOptions::new())
@@ -158,7 +176,7 @@ impl StateGraph<JsonState> {
 impl<S: State> StateGraph<S> {
     fn with_schema(schema: S::Schema, clashes: Vec<(String, String)>) -> Self {
         Self {
-            schema,
+            schema: Arc::new(schema),
             clashes,
             nodes: Vec::new(),
             edges: Vec::new(),
@@ -169,7 +187,7 @@ impl<S: State> StateGraph<S> {
         }
     }
 
-    fn push_node(mut self, name: String, node: BoxedNode<S>, options: NodeOptions<S>) -> Self {
+    fn push_node(&mut self, name: String, node: BoxedNode<S>, options: NodeOptions<S>) -> &mut Self {
         self.nodes.push((name, node, options));
         self
     }
@@ -187,12 +205,12 @@ impl<S: State> StateGraph<S> {
     /// });
     /// # graph.compile().unwrap();
     /// ```
-    pub fn add_node<M>(self, name: impl Into<String>, node: impl IntoNode<S, M>) -> Self {
+    pub fn add_node<M>(&mut self, name: impl Into<String>, node: impl IntoNode<S, M>) -> &mut Self {
         self.add_node_with(name, node, NodeOptions::new())
     }
 
     /// Adds a node with options.
-    pub fn add_node_with<M>(self, name: impl Into<String>, node: impl IntoNode<S, M>, options: NodeOptions<S>) -> Self {
+    pub fn add_node_with<M>(&mut self, name: impl Into<String>, node: impl IntoNode<S, M>, options: NodeOptions<S>) -> &mut Self {
         self.push_node(name.into(), node.into_node(), options)
     }
 
@@ -208,7 +226,7 @@ impl<S: State> StateGraph<S> {
     ///     .add_edge(["a", "b"], "both");
     /// # let _ = graph;
     /// ```
-    pub fn add_edge<J: JoinSources>(mut self, from: J, to: impl Into<String>) -> Self {
+    pub fn add_edge<J: JoinSources>(&mut self, from: J, to: impl Into<String>) -> &mut Self {
         let to = to.into();
         match from.sources() {
             Ok(from) => {
@@ -224,17 +242,17 @@ impl<S: State> StateGraph<S> {
     /// Adds an edge whose target is decided by a function of the state, with this node's writes in it.
     ///
     /// It may lead to one node, several, none, or [`Send`](crate::Send)s. [`NamedPath`](crate::NamedPath) gives it a name.
-    pub fn add_conditional_edges<M>(self, from: impl Into<String>, path: impl IntoPath<S, M>) -> Self {
+    pub fn add_conditional_edges<M>(&mut self, from: impl Into<String>, path: impl IntoPath<S, M>) -> &mut Self {
         self.push_branch(from.into(), path.into_path(), None, None)
     }
 
     /// The same, with a map from what the function returns to nodes.
     pub fn add_conditional_edges_with_map<M, L, T>(
-        self,
+        &mut self,
         from: impl Into<String>,
         path: impl IntoPath<S, M>,
         map: impl IntoIterator<Item = (L, T)>,
-    ) -> Self
+    ) -> &mut Self
     where
         L: Into<String>,
         T: Into<String>,
@@ -245,12 +263,12 @@ impl<S: State> StateGraph<S> {
 
     /// A conditional edge with a map, after whose targets everything meets in `then`.
     pub fn add_conditional_edges_then<M, L, T>(
-        self,
+        &mut self,
         from: impl Into<String>,
         path: impl IntoPath<S, M>,
         map: impl IntoIterator<Item = (L, T)>,
         then: impl Into<String>,
-    ) -> Self
+    ) -> &mut Self
     where
         L: Into<String>,
         T: Into<String>,
@@ -260,12 +278,12 @@ impl<S: State> StateGraph<S> {
     }
 
     fn push_branch(
-        mut self,
+        &mut self,
         from: String,
         path: Path<S>,
         map: Option<Vec<(String, String)>>,
         then: Option<String>,
-    ) -> Self {
+    ) -> &mut Self {
         let targets = |t: &[&str]| t.iter().map(|t| ((*t).to_owned(), (*t).to_owned())).collect();
         let map = map.or_else(|| path.targets.map(targets));
         self.branches.push(Branch { from, path, map, then });
@@ -273,39 +291,39 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Chains nodes that were added before, from [`START`] to [`END`]; an empty list adds nothing.
-    pub fn add_sequence<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+    pub fn add_sequence(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
         let mut from = START.to_owned();
         for node in nodes {
-            let node = node.into();
-            self = self.add_edge(from, node.clone());
-            from = node;
+            let node = node.as_ref();
+            self.add_edge(from, node);
+            from = node.to_owned();
         }
         if from == START { self } else { self.add_edge(from, END) }
     }
 
     /// The same as an edge from [`START`].
-    pub fn set_entry_point(self, node: impl Into<String>) -> Self {
+    pub fn set_entry_point(&mut self, node: impl Into<String>) -> &mut Self {
         self.add_edge(START, node)
     }
 
     /// The same as an edge to [`END`].
-    pub fn set_finish_point(self, node: impl Into<String>) -> Self {
+    pub fn set_finish_point(&mut self, node: impl Into<String>) -> &mut Self {
         self.add_edge(node.into(), END)
     }
 
     /// The same as a conditional edge from [`START`].
-    pub fn set_conditional_entry_point<M>(self, path: impl IntoPath<S, M>) -> Self {
+    pub fn set_conditional_entry_point<M>(&mut self, path: impl IntoPath<S, M>) -> &mut Self {
         self.add_conditional_edges(START, path)
     }
 
     /// Options for nodes that have none of their own.
-    pub fn set_node_defaults(mut self, defaults: NodeDefaults<S>) -> Self {
+    pub fn set_node_defaults(&mut self, defaults: NodeDefaults<S>) -> &mut Self {
         self.defaults = defaults;
         self
     }
 
     /// Names the graph.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
+    pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
         self.settings.name = name.into();
         self
     }
@@ -313,7 +331,7 @@ impl<S: State> StateGraph<S> {
     /// Saves every step in this checkpointer: the run can be resumed, rewound and forked.
     ///
     /// Inside a parent graph, the parent's checkpointer is used instead.
-    pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self
+    pub fn checkpointer(&mut self, checkpointer: impl Checkpointer) -> &mut Self
     where
         S: Persist,
     {
@@ -323,7 +341,7 @@ impl<S: State> StateGraph<S> {
     }
 
     /// As a subgraph, keeps one history for all calls of one thread, in the parent's checkpointer.
-    pub fn persistent(mut self) -> Self
+    pub fn persistent(&mut self) -> &mut Self
     where
         S: Persist,
     {
@@ -333,13 +351,13 @@ impl<S: State> StateGraph<S> {
     }
 
     /// As a subgraph, saves nothing: a question asked inside cannot be resumed there.
-    pub fn stateless(mut self) -> Self {
+    pub fn stateless(&mut self) -> &mut Self {
         self.settings.checkpointer = Persistence::Never;
         self
     }
 
     /// Long-term memory for the nodes.
-    pub fn store(mut self, store: impl Store) -> Self {
+    pub fn store(&mut self, store: impl Store) -> &mut Self {
         self.settings.store = Some(Arc::new(store));
         self
     }
@@ -348,7 +366,7 @@ impl<S: State> StateGraph<S> {
     ///
     /// Results belong to the graph's [`name`](Self::name), the node's name, the function's type and the input. Graphs
     /// that share a cache and make their nodes of one function need names of their own.
-    pub fn cache(mut self, cache: impl Cache) -> Self
+    pub fn cache(&mut self, cache: impl Cache) -> &mut Self
     where
         S: Persist,
     {
@@ -358,43 +376,43 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Stops before these nodes; `"*"` stands for all.
-    pub fn interrupt_before<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
-        self.settings.stop_before.extend(nodes.into_iter().map(Into::into));
+    pub fn interrupt_before(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+        self.settings.stop_before.extend(nodes.into_iter().map(|name| name.as_ref().to_owned()));
         self
     }
 
     /// Stops after these nodes; `"*"` stands for all.
-    pub fn interrupt_after<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
-        self.settings.stop_after.extend(nodes.into_iter().map(Into::into));
+    pub fn interrupt_after(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+        self.settings.stop_after.extend(nodes.into_iter().map(|name| name.as_ref().to_owned()));
         self
     }
 
     /// The fields that an input may write; writes to others are dropped.
-    pub fn input<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
-        self.settings.input = Some(fields.into_iter().map(Into::into).collect());
+    pub fn input(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+        self.settings.input = Some(fields.into_iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
     /// The fields that a result shows, and that a parent graph gets.
-    pub fn output<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
-        self.settings.output = Some(fields.into_iter().map(Into::into).collect());
+    pub fn output(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+        self.settings.output = Some(fields.into_iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
     /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them.
-    pub fn private<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
-        self.settings.hidden.extend(fields.into_iter().map(Into::into));
+    pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+        self.settings.hidden.extend(fields.into_iter().map(|name| name.as_ref().to_owned()));
         self
     }
 
     /// Limits how long one step may take.
-    pub fn step_timeout(mut self, limit: std::time::Duration) -> Self {
+    pub fn step_timeout(&mut self, limit: std::time::Duration) -> &mut Self {
         self.settings.step_timeout = Some(limit);
         self
     }
 
     /// Logs every step and task at `info` level through `tracing`.
-    pub fn debug(mut self, debug: bool) -> Self {
+    pub fn debug(&mut self, debug: bool) -> &mut Self {
         self.settings.debug = debug;
         self
     }
@@ -426,20 +444,50 @@ impl JoinSources for &str {
     }
 }
 
+impl JoinSources for &String {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Ok(self.clone())
+    }
+}
+
 impl JoinSources for String {
     fn sources(self) -> Result<String, Vec<String>> {
         Ok(self)
     }
 }
 
-impl<N: Into<String>, const K: usize> JoinSources for [N; K] {
+impl JoinSources for Cow<'_, str> {
     fn sources(self) -> Result<String, Vec<String>> {
-        Err(self.into_iter().map(Into::into).collect())
+        Ok(self.into_owned())
     }
 }
 
-impl<N: Into<String>> JoinSources for Vec<N> {
+impl<N: AsRef<str>> JoinSources for &[N] {
     fn sources(self) -> Result<String, Vec<String>> {
-        Err(self.into_iter().map(Into::into).collect())
+        Err(self.iter().map(|name| name.as_ref().to_owned()).collect())
+    }
+}
+
+impl<N: AsRef<str>, const K: usize> JoinSources for &[N; K] {
+    fn sources(self) -> Result<String, Vec<String>> {
+        self.as_slice().sources()
+    }
+}
+
+impl<N: AsRef<str>, const K: usize> JoinSources for [N; K] {
+    fn sources(self) -> Result<String, Vec<String>> {
+        self.as_slice().sources()
+    }
+}
+
+impl<N: AsRef<str>> JoinSources for &Vec<N> {
+    fn sources(self) -> Result<String, Vec<String>> {
+        self.as_slice().sources()
+    }
+}
+
+impl<N: AsRef<str>> JoinSources for Vec<N> {
+    fn sources(self) -> Result<String, Vec<String>> {
+        self.as_slice().sources()
     }
 }

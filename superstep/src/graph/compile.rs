@@ -90,13 +90,13 @@ impl<S: State> StateGraph<S> {
     ///
     /// # Errors
     /// Everything that is wrong with it, each mistake naming the place and the way out.
-    pub fn compile(self) -> Result<CompiledStateGraph<S>, CompilationError> {
-        let mistakes = check(&self);
+    pub fn compile(&self) -> Result<CompiledStateGraph<S>, CompilationError> {
+        let mistakes = check(self);
         if !mistakes.is_empty() {
             return Err(CompilationError::new(mistakes));
         }
-        let diagnostics = diagnose::diagnose(&self);
-        let (plan, settings) = freeze(self);
+        let diagnostics = diagnose::diagnose(self);
+        let (plan, settings) = freeze(self.clone());
         Ok(CompiledStateGraph::from_plan(plan, settings, diagnostics))
     }
 }
@@ -459,7 +459,7 @@ pub(crate) fn finish<S: State>(
     mut nodes: Vec<NodePlan<S>>,
     names: NameTable,
     control: Vec<ControlChannel>,
-    schema: S::Schema,
+    schema: Arc<S::Schema>,
     settings: &Settings<S>,
 ) -> Plan<S> {
     let fields = S::fields(&schema);

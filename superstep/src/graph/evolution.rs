@@ -113,10 +113,10 @@ impl<S: State> StateGraph<S> {
     /// # Ok::<(), superstep::CompilationError>(())
     /// ```
     pub fn migrate<R: Into<Migrated>>(
-        mut self,
+        &mut self,
         from: u32,
         migration: impl Fn(&mut SavedFields) -> R + Send + Sync + 'static,
-    ) -> Self {
+    ) -> &mut Self {
         self.settings.evolution.migrations.push((from, Arc::new(move |fields| migration(fields).into())));
         self
     }
@@ -125,17 +125,17 @@ impl<S: State> StateGraph<S> {
     /// its answers are the new node's.
     ///
     /// A subgraph with [one history for all calls](Self::persistent) begins a new one under its new name.
-    pub fn renamed_node(self, old: impl Into<String>, new: impl Into<String>) -> Self {
+    pub fn renamed_node(&mut self, old: impl Into<String>, new: impl Into<String>) -> &mut Self {
         self.fate(old.into(), Fate::Renamed(new.into()))
     }
 
     /// Says what happens to work that was left for a node which is gone. Without it, resuming such a thread is an error
     /// that names the node.
-    pub fn removed_node(self, old: impl Into<String>, then: Then) -> Self {
+    pub fn removed_node(&mut self, old: impl Into<String>, then: Then) -> &mut Self {
         self.fate(old.into(), then.0)
     }
 
-    fn fate(mut self, old: String, fate: Fate) -> Self {
+    fn fate(&mut self, old: String, fate: Fate) -> &mut Self {
         self.settings.evolution.fates.push((old, fate));
         self
     }

@@ -18,6 +18,7 @@ pub(crate) type SyncPath<S> = Arc<dyn Fn(&S) -> Result<Routes, BoxError> + std::
 type AsyncPath<S> = Arc<dyn for<'a> Fn(Call<'a, S>) -> RouteFuture + std::marker::Send + Sync>;
 
 /// A path with its types erased.
+#[derive(Clone)]
 pub struct Path<S: State> {
     pub(crate) run: PathFn<S>,
     /// Where it may lead, if its return type says so.
@@ -25,6 +26,7 @@ pub struct Path<S: State> {
     pub(crate) name: Option<String>,
 }
 
+#[derive(Clone)]
 pub(crate) enum PathFn<S: State> {
     Sync(SyncPath<S>),
     Async(AsyncPath<S>),

@@ -305,7 +305,7 @@ impl PregelBuilder {
             node.triggers = triggers;
             nodes.push(node);
         }
-        let mut plan = finish(nodes, names, Vec::new(), self.fields, &self.settings);
+        let mut plan = finish(nodes, names, Vec::new(), Arc::new(self.fields), &self.settings);
         plan.input = InputMode::Fields(input);
         plan.output = Fields::many(output);
         Ok(CompiledStateGraph::from_plan(plan, self.settings, Vec::new()))

@@ -283,6 +283,7 @@ impl NodeError {
 ///     .add_sequence(["model", "collect"]);
 /// # let _ = graph;
 /// ```
+#[derive(Clone)]
 pub struct NodeOptions<S: State> {
     pub(crate) retry: Option<Vec<RetryPolicy>>,
     pub(crate) timeout: Option<TimeoutPolicy>,
@@ -402,6 +403,7 @@ impl<S: State> NodeOptions<S> {
 ///     .set_node_defaults(NodeDefaults::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)));
 /// # let _ = graph;
 /// ```
+#[derive(Clone)]
 pub struct NodeDefaults<S: State> {
     pub(crate) retry: Option<Vec<RetryPolicy>>,
     pub(crate) timeout: Option<TimeoutPolicy>,

@@ -53,7 +53,7 @@ async fn asks(_: JsonInput, cx: Context) -> Result<Value, Interrupted> {
     Ok(json!({ "log": [format!("asked: {answer}")] }))
 }
 
-fn compiled(graph: StateGraph<JsonState>) -> Checked<CompiledStateGraph<JsonState>> {
+fn compiled(graph: &StateGraph<JsonState>) -> Checked<CompiledStateGraph<JsonState>> {
     Ok(graph.compile()?)
 }
 
@@ -80,7 +80,8 @@ fn without_ids(value: Value) -> Value {
 
 pub(super) async fn a_question_waits_and_is_answered(stage: Stage) -> Checked {
     as_in_memory(&stage, |saver, durability| async move {
-        let graph = notes().add_node("a", says("a")).add_node("ask", asks).add_node("z", says("z"));
+        let mut graph = notes();
+        graph.add_node("a", says("a")).add_node("ask", asks).add_node("z", says("z"));
         let app = compiled(graph.add_sequence(["a", "ask", "z"]).checkpointer(saver))?;
         let thread = app.thread("t");
         app.invoke(json!({ "topic": "tea" })).thread("t").durability(durability).metadata("by", "suite").await?;
@@ -96,7 +97,8 @@ pub(super) async fn a_question_waits_and_is_answered(stage: Stage) -> Checked {
 
 pub(super) async fn an_older_checkpoint_is_forked(stage: Stage) -> Checked {
     as_in_memory(&stage, |saver, durability| async move {
-        let graph = notes().add_node("a", says("a")).add_node("b", says("b")).add_node("c", says("c"));
+        let mut graph = notes();
+        graph.add_node("a", says("a")).add_node("b", says("b")).add_node("c", says("c"));
         let app = compiled(graph.add_sequence(["a", "b", "c"]).checkpointer(saver))?;
         let thread = app.thread("t");
         app.invoke(json!({ "topic": "tea" })).thread("t").durability(durability).await?;
@@ -123,7 +125,8 @@ pub(super) async fn parallel_tasks_keep_what_finished(stage: Stage) -> Checked {
             let broken = broken.load(Ordering::SeqCst);
             async move { if broken { Err("no luck") } else { Ok(json!({ "log": [input.0] })) } }
         };
-        let graph = notes().add_node("plan", says("plan")).add_node("left", says("left")).add_node("right", asks);
+        let mut graph = notes();
+        graph.add_node("plan", says("plan")).add_node("left", says("left")).add_node("right", asks);
         let graph = graph.add_node("work", fails).add_node("last", says("last")).add_edge(START, "plan");
         let sends = |_: &JsonState| (1..=2).map(|part| Send::new("work", json!(part))).collect::<Vec<_>>();
         let graph = graph.add_conditional_edges("plan", sends).add_edge("plan", "left").add_edge("plan", "right");
@@ -144,10 +147,11 @@ pub(super) async fn parallel_tasks_keep_what_finished(stage: Stage) -> Checked {
 
 pub(super) async fn subgraphs_pause_and_go_on(stage: Stage) -> Checked {
     as_in_memory(&stage, |saver, durability| async move {
-        let inner =
-            || notes().add_node("x", says("x")).add_node("ask", asks).add_sequence(["x", "ask"]).output(["total"]);
-        let (child, own) = (compiled(inner())?, compiled(inner().persistent())?);
-        let graph = notes().add_node("a", says("a")).add_node("child", child).add_node("own", own);
+        let mut inner = notes();
+        inner.add_node("x", says("x")).add_node("ask", asks).add_sequence(["x", "ask"]).output(["total"]);
+        let (child, own) = (compiled(&inner)?, compiled(inner.persistent())?);
+        let mut graph = notes();
+        graph.add_node("a", says("a")).add_node("child", child).add_node("own", own);
         let app = compiled(graph.add_sequence(["a", "child", "own"]).checkpointer(saver))?;
         let thread = app.thread("t");
         let mut seen = Vec::new();
@@ -166,7 +170,8 @@ pub(super) async fn subgraphs_pause_and_go_on(stage: Stage) -> Checked {
 
 pub(super) async fn a_thread_is_changed_by_hand(stage: Stage) -> Checked {
     as_in_memory(&stage, |saver, durability| async move {
-        let graph = notes().add_node("a", says("a")).add_node("ask", asks).add_node("z", says("z"));
+        let mut graph = notes();
+        graph.add_node("a", says("a")).add_node("ask", asks).add_node("z", says("z"));
         let app = compiled(graph.add_sequence(["a", "ask", "z"]).checkpointer(saver))?;
         let thread = app.thread("t");
         app.invoke(json!({ "topic": "tea" })).thread("t").durability(durability).await?;
