@@ -19,7 +19,8 @@ use crate::world::{App, World};
 
 /// The graph that the script is about.
 pub(crate) fn root(world: &Arc<World>, graph: &Graph) -> Result<App, CompilationError> {
-    let built = build(world, graph, &world.scenario.name)?.store(world.store.clone());
+    let mut built = build(world, graph, &world.scenario.name)?;
+    built.store(world.store.clone());
     match world.saver() {
         Some(saver) => built.checkpointer(saver).compile(),
         None => built.compile(),
@@ -28,7 +29,7 @@ pub(crate) fn root(world: &Arc<World>, graph: &Graph) -> Result<App, Compilation
 
 /// A graph inside another one.
 pub(crate) fn subgraph(world: &Arc<World>, name: &str, graph: &Graph) -> Result<App, CompilationError> {
-    let built = build(world, graph, name)?;
+    let mut built = build(world, graph, name)?;
     match graph.checkpointer {
         Some(true) => built.persistent().compile(),
         Some(false) => built.stateless().compile(),
@@ -40,23 +41,25 @@ fn build(world: &Arc<World>, graph: &Graph, name: &str) -> Result<StateGraph<Jso
     let (fields, private) = fields(graph);
     let known =
         |names: &[String]| -> Vec<String> { names.iter().filter(|n| graph.state.get(n).is_some()).cloned().collect() };
-    let mut built = StateGraph::dynamic(fields.clone()).name(name).cache(world.cache.clone()).private(private);
+    let mut built = StateGraph::dynamic(fields.clone());
+    built.name(name).cache(world.cache.clone()).private(private);
     if let Some(names) = &graph.input {
-        built = built.input(known(names));
+        built.input(known(names));
     }
     if let Some(names) = &graph.output {
-        built = built.output(known(names));
+        built.output(known(names));
     }
-    built = built.set_node_defaults(defaults(world, &graph.defaults));
+    built.set_node_defaults(defaults(world, &graph.defaults));
     for (name, node) in graph.nodes.iter() {
-        built = add_node(built, world, &fields, name, node)?;
+        add_node(&mut built, world, &fields, name, node)?;
     }
-    built = add_edges(built, graph);
+    add_edges(&mut built, graph);
     for (ix, branch) in graph.branches.iter().enumerate() {
-        built = add_branch(built, world, branch, ix);
+        add_branch(&mut built, world, branch, ix);
     }
     let stops = |names: &Option<Names>| names.clone().map(Names::into_list).unwrap_or_default();
-    Ok(built.interrupt_before(stops(&graph.interrupt_before)).interrupt_after(stops(&graph.interrupt_after)))
+    built.interrupt_before(stops(&graph.interrupt_before)).interrupt_after(stops(&graph.interrupt_after));
+    Ok(built)
 }
 
 // ---- fields ----
@@ -112,24 +115,26 @@ fn initial(kind: Option<&str>) -> Option<Value> {
 // ---- nodes ----
 
 fn add_node(
-    graph: StateGraph<JsonState>,
+    graph: &mut StateGraph<JsonState>,
     world: &Arc<World>,
     fields: &JsonFields,
     name: &str,
     node: &Node,
-) -> Result<StateGraph<JsonState>, CompilationError> {
+) -> Result<(), CompilationError> {
     let body = node_body(world, &node.program, name);
     if let Some(name) = &node.duplicate_of {
-        return Ok(graph.add_node(name, body));
+        graph.add_node(name, body);
+        return Ok(());
     }
     let options = options(world, fields, name, node);
-    Ok(match &node.subgraph {
+    match &node.subgraph {
         Some(inner) => {
             let inner = world.subgraph(inner).unwrap_or_else(|| panic!("there is no graph `{inner}`"))?;
             graph.add_node_with(name, inner, options)
         }
         None => graph.add_node_with(name, body, options),
-    })
+    };
+    Ok(())
 }
 
 type Running<T> = std::pin::Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
@@ -244,23 +249,30 @@ fn cache(policy: &Cache) -> CachePolicy<JsonState> {
 
 // ---- edges ----
 
-fn add_edges(graph: StateGraph<JsonState>, given: &Graph) -> StateGraph<JsonState> {
-    given.edges.iter().fold(graph, |graph, (from, to)| match from {
-        Names::One(from) => graph.add_edge(node_name(from), node_name(to)),
-        Names::Many(sources) => graph.add_edge(sources.iter().map(|n| node_name(n)).collect::<Vec<_>>(), node_name(to)),
-    })
+fn add_edges(graph: &mut StateGraph<JsonState>, given: &Graph) {
+    for (from, to) in &given.edges {
+        match from {
+            Names::One(from) => graph.add_edge(node_name(from), node_name(to)),
+            Names::Many(sources) => {
+                graph.add_edge(sources.iter().map(|n| node_name(n)).collect::<Vec<_>>(), node_name(to))
+            }
+        };
+    }
 }
 
-fn add_branch(graph: StateGraph<JsonState>, world: &Arc<World>, branch: &Branch, ix: usize) -> StateGraph<JsonState> {
+fn add_branch(graph: &mut StateGraph<JsonState>, world: &Arc<World>, branch: &Branch, ix: usize) {
     let name = branch.name.clone().unwrap_or_else(|| format!("path{ix}"));
     let (from, path) = (node_name(&branch.from), path(world, &branch.program, &name));
     let path = NamedPath::new(name, path);
     let map: Vec<(String, String)> = match &branch.map {
-        None => return graph.add_conditional_edges(from, path),
+        None => {
+            graph.add_conditional_edges(from, path);
+            return;
+        }
         Some(RouteTable::Labels(labels)) => labels.iter().map(|(l, to)| (l.to_owned(), node_name(to))).collect(),
         Some(RouteTable::Nodes(nodes)) => nodes.iter().map(|n| (node_name(n), node_name(n))).collect(),
     };
-    graph.add_conditional_edges_with_map(from, path, map)
+    graph.add_conditional_edges_with_map(from, path, map);
 }
 
 fn path(

@@ -37,11 +37,12 @@ pub(crate) fn graph<C: Checkpointer>(
     saver: C,
     audit: Option<Arc<Audit>>,
 ) -> Result<CompiledStateGraph<Tally>, crate::Error> {
-    let mut graph = StateGraph::<Tally>::new().add_node("plan", started("plan", audit.clone()));
+    let mut graph = StateGraph::<Tally>::new();
+    graph.add_node("plan", started("plan", audit.clone()));
     for name in PARALLEL {
-        graph = graph.add_node(name, started(name, audit.clone())).add_edge("plan", name);
+        graph.add_node(name, started(name, audit.clone())).add_edge("plan", name);
     }
-    let graph = graph
+    graph
         .add_node("join", joined(audit))
         .add_edge(START, "plan")
         .add_edge(PARALLEL, "join")

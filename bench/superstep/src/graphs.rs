@@ -33,12 +33,13 @@ fn chain_builder(n: usize) -> StateGraph<Chain> {
     let mut previous = START.to_owned();
     for i in 0..n {
         let name = format!("n{i}");
-        graph = graph
+        graph
             .add_node(&name, |s: Arc<Chain>| async move { Chain::update().x(s.x + 1) })
             .add_edge(previous.as_str(), &name);
         previous = name;
     }
-    graph.add_edge(previous.as_str(), END)
+    graph.add_edge(previous.as_str(), END);
+    graph
 }
 
 pub async fn run_chain(app: &CompiledStateGraph<Chain>, n: usize) {
@@ -164,7 +165,8 @@ pub fn react_saved(turns: usize, saver: impl Checkpointer) -> CompiledStateGraph
 }
 
 fn react_builder(turns: usize) -> StateGraph<Chat> {
-    StateGraph::<Chat>::new()
+    let mut graph = StateGraph::<Chat>::new();
+    graph
         .add_node("model", move |s: Arc<Chat>| async move { Chat::update().messages([model(s.messages.len(), turns)]) })
         .add_node("tools", |s: Arc<Chat>| async move {
             let call = wanted_call(&s).expect("the model asked for a tool");
@@ -172,7 +174,8 @@ fn react_builder(turns: usize) -> StateGraph<Chat> {
         })
         .add_edge(START, "model")
         .add_conditional_edges("model", |s: &Chat| if wanted_call(s).is_some() { "tools" } else { END })
-        .add_edge("tools", "model")
+        .add_edge("tools", "model");
+    graph
 }
 
 /// What the fake model says after `seen` messages when it wants `turns` tool calls in all.

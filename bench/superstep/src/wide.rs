@@ -44,12 +44,14 @@ macro_rules! wide {
             }
 
             fn ticking(writers: Vec<&'static str>) -> StateGraph<Self> {
-                StateGraph::<Self>::new()
+                let mut graph = StateGraph::<Self>::new();
+                graph
                     .add_node("tick", |s: Arc<Self>| async move { superstep::Update::new().set(Self::STEP, s.step + 1) })
                     .add_edge(START, "tick")
                     .add_conditional_edges("tick", move |s: &Self| {
                         if s.step <= ROUNDS { writers.clone() } else { vec![END] }
-                    })
+                    });
+                graph
             }
 
             pub fn runner() -> impl FnMut() -> Run {

@@ -150,8 +150,11 @@ impl Work {
             let handed_on = member::handed_over(state.conversation(), &known.names)?;
             Ok::<_, String>((!handed_on).then(|| known.lead.clone()))
         };
-        member::add(graph, agent, output, Vec::new())
-            .add_conditional_edges_with_map(name, back, [(lead.clone(), lead)]);
+        member::add(graph, agent, output, Vec::new()).add_conditional_edges_with_map(
+            name,
+            back,
+            [(lead.clone(), lead)],
+        );
     }
 
     fn of(&self, agent: &str, messages: &[Message]) -> Vec<Message> {

@@ -333,13 +333,14 @@ async fn all<T>(futures: Vec<impl Future<Output = Result<T, BoxError>>>) -> Resu
 /// ```
 /// use superstep::{AgentState, Message, StateGraph, START};
 /// use superstep_agent::{tools_condition, ToolNode};
-/// let graph = StateGraph::<AgentState>::new()
+/// let app = StateGraph::<AgentState>::new()
 ///     .add_node("model", |_: AgentState| async { vec![Message::assistant("no tools needed")] })
 ///     .add_node("tools", ToolNode::new())
 ///     .add_edge(START, "model")
 ///     .add_conditional_edges("model", tools_condition)
-///     .add_edge("tools", "model");
-/// assert!(graph.compile().is_ok());
+///     .add_edge("tools", "model")
+///     .compile()?;
+/// # Ok::<(), superstep::CompilationError>(())
 /// ```
 pub fn tools_condition<S: Conversation>(state: &S) -> &'static str {
     let calls = state.conversation().last().is_some_and(|message| message.tool_calls().next().is_some());

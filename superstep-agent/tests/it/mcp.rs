@@ -21,7 +21,8 @@ fn app(tools: Vec<Arc<dyn Tool>>) -> CompiledStateGraph<AgentState> {
 }
 
 fn app_of(node: ToolNode<AgentState>) -> CompiledStateGraph<AgentState> {
-    let graph = StateGraph::new().add_node("tools", node).add_edge(START, "tools");
+    let mut graph = StateGraph::new();
+    graph.add_node("tools", node).add_edge(START, "tools");
     graph.checkpointer(MemorySaver::new()).compile().unwrap()
 }
 

@@ -117,7 +117,8 @@ async fn nothing_else_is_called_in_the_message_that_hands_over() {
 
 #[tokio::test]
 async fn a_handoff_works_from_a_tool_node_of_a_graph_of_ones_own() {
-    let inner = StateGraph::<ReactState>::new()
+    let mut inner = StateGraph::<ReactState>::new();
+    inner
         .add_node("model", |_: ReactState| async {
             let wishes = calls([call("h", "to_bob", json!({})), call("x", "other", json!({}))]);
             superstep::Update::<ReactState>::new().set(ReactState::MESSAGES, vec![wishes])

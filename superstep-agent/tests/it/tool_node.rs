@@ -225,7 +225,8 @@ async fn what_is_injected_comes_from_the_run_and_is_invisible_to_the_model() {
     let properties = oracle.spec().parameters["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(properties, ["question"]);
     let store = MemoryStore::new();
-    let graph = StateGraph::new().add_node("tools", ToolNode::new().tool(oracle)).add_edge(START, "tools");
+    let mut graph = StateGraph::new();
+    graph.add_node("tools", ToolNode::new().tool(oracle)).add_edge(START, "tools");
     let app = graph.store(store.clone()).compile().unwrap();
     let asked = asking([call("c9", "oracle", json!({ "question": "why?", "state": "of the model" }))]);
     let mut events = app.stream(asked).mode(Mode::Custom).context(Tenant("acme")).start();
@@ -355,7 +356,8 @@ async fn an_answer_stays_with_the_call_that_asked_whichever_is_quicker_when_they
         Asks { name, turn: turn.clone(), then: then.clone(), heard: heard.clone() }
     };
     let node = ToolNode::new().tool(asks("pay", &pay, &tidy)).tool(asks("tidy", &tidy, &pay));
-    let graph = StateGraph::new().add_node("tools", node).add_edge(START, "tools");
+    let mut graph = StateGraph::new();
+    graph.add_node("tools", node).add_edge(START, "tools");
     let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
     let calls = asking([call("c1", "pay", json!({})), call("c2", "tidy", json!({}))]);
     tidy.notify_one();
@@ -401,7 +403,8 @@ async fn a_call_that_is_tried_again_reads_the_answer_that_it_was_given() {
     for answer in [true, false] {
         let tries = Arc::default();
         let node = ToolNode::new().tool(Order(Arc::clone(&tries))).retries(2, Duration::from_millis(1));
-        let graph = StateGraph::new().add_node("tools", node).add_edge(START, "tools");
+        let mut graph = StateGraph::new();
+        graph.add_node("tools", node).add_edge(START, "tools");
         let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
         let out = app.invoke(asking([call("c1", "order", json!({}))])).thread("t").await.unwrap();
         assert_eq!(questions(&out), ["order?"]);

@@ -199,7 +199,8 @@ impl<S: State> StateGraph<S> {
     /// ```
     /// use superstep::{AgentState, AgentStateUpdate, Message, StateGraph, START};
     /// let model = String::from("small");
-    /// let graph = StateGraph::<AgentState>::new().add_edge(START, "ask").add_node("ask", move |_: AgentState| {
+    /// let mut graph = StateGraph::<AgentState>::new();
+    /// graph.add_edge(START, "ask").add_node("ask", move |_: AgentState| {
     ///     let model = model.clone();
     ///     async move { AgentStateUpdate { messages: Some(vec![Message::assistant(model)]) } }
     /// });
@@ -210,7 +211,12 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Adds a node with options.
-    pub fn add_node_with<M>(&mut self, name: impl Into<String>, node: impl IntoNode<S, M>, options: NodeOptions<S>) -> &mut Self {
+    pub fn add_node_with<M>(
+        &mut self,
+        name: impl Into<String>,
+        node: impl IntoNode<S, M>,
+        options: NodeOptions<S>,
+    ) -> &mut Self {
         self.push_node(name.into(), node.into_node(), options)
     }
 
@@ -219,12 +225,13 @@ impl<S: State> StateGraph<S> {
     /// ```
     /// # use superstep::{AgentState, StateGraph, START};
     /// # async fn n(_: AgentState) {}
-    /// let graph = StateGraph::<AgentState>::new()
+    /// let app = StateGraph::<AgentState>::new()
     ///     .add_node("a", n).add_node("b", n).add_node("both", n)
     ///     .add_edge(START, "a")
     ///     .add_edge(START, "b")
-    ///     .add_edge(["a", "b"], "both");
-    /// # let _ = graph;
+    ///     .add_edge(["a", "b"], "both")
+    ///     .compile()?;
+    /// # Ok::<(), superstep::CompilationError>(())
     /// ```
     pub fn add_edge<J: JoinSources>(&mut self, from: J, to: impl Into<String>) -> &mut Self {
         let to = to.into();

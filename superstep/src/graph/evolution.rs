@@ -39,10 +39,11 @@ impl<E: Into<BoxError>> From<Result<(), E>> for Migrated {
 ///
 /// ```
 /// use superstep::{AgentState, EchoAgent, StateGraph, Then, START};
-/// let graph = StateGraph::<AgentState>::new().add_node("answer", EchoAgent).add_edge(START, "answer")
+/// let app = StateGraph::<AgentState>::new().add_node("answer", EchoAgent).add_edge(START, "answer")
 ///     .removed_node("check", Then::go_to("answer"))
-///     .removed_node("log", Then::forget());
-/// # graph.compile().unwrap();
+///     .removed_node("log", Then::forget())
+///     .compile()?;
+/// # Ok::<(), superstep::CompilationError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Then(Fate);

@@ -210,11 +210,12 @@ where
 /// use superstep::{AgentState, NamedPath, StateGraph, END, START};
 /// # async fn n(_: AgentState) {}
 /// let by_length = NamedPath::new("by_length", |s: &AgentState| if s.messages.len() < 3 { "more" } else { "enough" });
-/// let graph = StateGraph::<AgentState>::new()
+/// let app = StateGraph::<AgentState>::new()
 ///     .add_node("ask", n)
 ///     .add_edge(START, "ask")
-///     .add_conditional_edges_with_map("ask", by_length, [("more", "ask"), ("enough", END)]);
-/// # graph.compile().unwrap();
+///     .add_conditional_edges_with_map("ask", by_length, [("more", "ask"), ("enough", END)])
+///     .compile()?;
+/// # Ok::<(), superstep::CompilationError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct NamedPath<P> {

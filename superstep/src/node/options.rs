@@ -277,11 +277,12 @@ impl NodeError {
 ///
 /// async fn call_model(_: AgentState) {}
 /// async fn collect(_: AgentState) {}
-/// let graph = StateGraph::<AgentState>::new()
+/// let app = StateGraph::<AgentState>::new()
 ///     .add_node_with("model", call_model, NodeOptions::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)))
 ///     .add_node_with("collect", collect, NodeOptions::new().defer())
-///     .add_sequence(["model", "collect"]);
-/// # let _ = graph;
+///     .add_sequence(["model", "collect"])
+///     .compile()?;
+/// # Ok::<(), superstep::CompilationError>(())
 /// ```
 #[derive(Clone)]
 pub struct NodeOptions<S: State> {
@@ -399,9 +400,8 @@ impl<S: State> NodeOptions<S> {
 /// use std::time::Duration;
 /// use superstep::{AgentState, NodeDefaults, RetryPolicy, StateGraph};
 ///
-/// let graph = StateGraph::<AgentState>::new()
-///     .set_node_defaults(NodeDefaults::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)));
-/// # let _ = graph;
+/// let mut graph = StateGraph::<AgentState>::new();
+/// graph.set_node_defaults(NodeDefaults::new().retry(RetryPolicy::new()).timeout(Duration::from_secs(30)));
 /// ```
 #[derive(Clone)]
 pub struct NodeDefaults<S: State> {

@@ -27,7 +27,7 @@ fn check(error: &Error, kind: ErrorKind, words: &str) {
 
 /// A thread that ran once, and what it was like.
 async fn ran() -> (CompiledStateGraph<Notes>, String) {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let before = trace(&app.thread("t")).await.unwrap();
     (app, before)
@@ -48,13 +48,13 @@ async fn an_error_is_shown_with_all_its_causes_where_main_returns_it() {
 
 #[tokio::test]
 async fn a_run_needs_a_thread_if_it_is_saved() {
-    let error = saved(a_b_c()).invoke(input()).await.unwrap_err();
+    let error = saved(&mut a_b_c()).invoke(input()).await.unwrap_err();
     check(&error, ErrorKind::Invalid, "the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`");
 }
 
 #[tokio::test]
 async fn nothing_to_start_with_is_an_error() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let error = app.invoke(GoOn).thread("t").await.unwrap_err();
     check(&error, ErrorKind::EmptyInput, "there is no input, and no saved work to go on with");
     assert!(app.thread("t").history().await.unwrap().is_empty());
@@ -197,7 +197,8 @@ async fn a_value_that_a_reducer_cannot_merge_is_an_error_that_names_the_field() 
 #[tokio::test]
 async fn two_writers_of_one_value_are_an_error_that_names_the_field() {
     let write = |topic: &'static str| move |_: Notes| async move { Notes::update().topic(topic) };
-    let graph = StateGraph::new().add_node("x", write("x")).add_node("y", write("y"));
+    let mut graph = StateGraph::new();
+    graph.add_node("x", write("x")).add_node("y", write("y"));
     let app = saved(graph.add_edge(START, "x").add_edge(START, "y"));
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidUpdate);
@@ -211,7 +212,8 @@ async fn two_writers_of_one_value_are_an_error_that_names_the_field() {
 async fn a_payload_of_another_type_is_an_error_that_names_the_node() {
     let work = |Sent(n): Sent<i64>| async move { Notes::update().total(n) };
     let sends = |what: Send| {
-        let graph = StateGraph::<Notes>::new().add_node("work", work).add_node("takes", says("x"));
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("work", work).add_node("takes", says("x"));
         graph
             .add_conditional_edges(START, move |_: &Notes| what.clone())
             .compile()
@@ -233,7 +235,8 @@ async fn a_payload_of_another_type_is_an_error_that_names_the_node() {
 #[tokio::test]
 async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
     let led = |to: &'static str| {
-        let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("b", says("b")).add_edge(START, "a");
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("a", says("a")).add_node("b", says("b")).add_edge(START, "a");
         graph.add_conditional_edges_with_map("a", move |_: &Notes| to, [("on", "b"), ("off", END)]).compile().unwrap()
     };
     let error = led("up").invoke(input()).await.unwrap_err();
@@ -245,7 +248,8 @@ async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
     assert_eq!(led("on").invoke(input()).await.unwrap().state.log, ["a", "b"]);
 
     let open = |path: fn(&Notes) -> superstep::Goto| {
-        let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_edge(START, "a");
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("a", says("a")).add_edge(START, "a");
         graph.add_conditional_edges("a", path).compile().unwrap().invoke(input()).into_future()
     };
     check(&open(|_| START.into()).await.unwrap_err(), ErrorKind::Invalid, "a conditional edge of `a` leads to `START`");
@@ -370,7 +374,7 @@ async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
 
 #[tokio::test]
 async fn names_and_sizes_of_nothing_are_refused() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let error = app.invoke(input()).thread("").await.unwrap_err();
     check(&error, ErrorKind::Invalid, "a thread needs a name: `.thread(\"..\")` with at least one character");
     let error = app.stream(input()).thread("t").buffer(0).start().next().await.unwrap().unwrap_err();
@@ -383,7 +387,7 @@ async fn names_and_sizes_of_nothing_are_refused() {
 
 #[tokio::test]
 async fn a_command_to_an_unknown_node_says_so() {
-    let error = saved(a_b_c()).invoke(Command::new().goto("ghost")).thread("t").await.unwrap_err();
+    let error = saved(&mut a_b_c()).invoke(Command::new().goto("ghost")).thread("t").await.unwrap_err();
     check(&error, ErrorKind::EmptyInput, "the command is empty: there is no node `ghost` to go to");
 }
 
@@ -391,7 +395,8 @@ async fn a_command_to_an_unknown_node_says_so() {
 #[tokio::test]
 async fn mistakes_of_a_conditional_edge_are_told_as_its_own() {
     let edge = |path: fn(&Notes) -> &'static str| {
-        let graph = StateGraph::<Notes>::new().add_node("n", says("n")).add_edge(START, "n");
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("n", says("n")).add_edge(START, "n");
         graph.add_conditional_edges_with_map("n", path, [("end", END)]).compile().unwrap().invoke(input()).into_future()
     };
     let error = edge(|_| panic!("no way")).await.unwrap_err();
@@ -419,7 +424,8 @@ struct Kept {
 #[tokio::test]
 async fn a_field_that_cannot_be_saved_is_named_once() {
     let node = async |_: Kept| Kept::update().value(Stubborn);
-    let graph = StateGraph::<Kept>::new().add_node("n", node).add_edge(START, "n");
+    let mut graph = StateGraph::<Kept>::new();
+    graph.add_node("n", node).add_edge(START, "n");
     let error = graph.checkpointer(MemorySaver::new()).compile().unwrap().invoke(()).thread("t").await.unwrap_err();
     assert_eq!(error.to_string().matches("field `value`").count(), 1, "{error}");
     assert!(error.to_string().ends_with("it will not be written"), "{error}");
@@ -436,14 +442,16 @@ struct Sums {
 
 #[tokio::test]
 async fn a_sum_that_does_not_fit_is_refused_in_every_build() {
-    let graph = StateGraph::<Sums>::new().add_node("a", async |_: Sums| Sums::update().small(1).real(0.5));
+    let mut graph = StateGraph::<Sums>::new();
+    graph.add_node("a", async |_: Sums| Sums::update().small(1).real(0.5));
     let app = graph.add_edge(START, "a").compile().unwrap();
     let out = app.invoke(Sums { small: 254, real: 1.0 }).await.unwrap();
     assert_eq!(out.state, Sums { small: 255, real: 1.5 });
     let error = app.invoke(Sums { small: 255, real: 1.0 }).await.err().unwrap();
     assert_eq!(error.to_string(), "field `small`: the sum of 255 and 1 is out of range (in what `a` wrote)");
     let sums = JsonState::schema().sum("n");
-    let graph = StateGraph::dynamic(sums).add_node("a", async |_: JsonInput| json!({ "n": 1 }));
+    let mut graph = StateGraph::dynamic(sums);
+    graph.add_node("a", async |_: JsonInput| json!({ "n": 1 }));
     let app = graph.add_edge(START, "a").compile().unwrap();
     let out = app.invoke(json!({ "n": i64::MAX })).await.unwrap();
     assert_eq!(out.to_json(), json!({ "n": 9_223_372_036_854_775_808_u64 }));
@@ -454,8 +462,8 @@ async fn a_sum_that_does_not_fit_is_refused_in_every_build() {
 #[tokio::test]
 async fn null_is_no_input_and_goes_on() {
     let note = |name: &'static str| move |_: JsonInput| async move { json!({ "log": [name] }) };
-    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
-    let graph = graph.add_node("x", note("x")).add_node("y", note("y")).add_sequence(["x", "y"]);
+    let mut graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    graph.add_node("x", note("x")).add_node("y", note("y")).add_sequence(["x", "y"]);
     let app = graph.interrupt_before(["y"]).checkpointer(MemorySaver::new()).compile().unwrap();
     let nothing = app.invoke(json!(null)).thread("t").await.err().unwrap();
     assert_eq!(nothing.kind(), ErrorKind::EmptyInput);
@@ -467,7 +475,8 @@ async fn null_is_no_input_and_goes_on() {
 #[tokio::test]
 async fn an_error_of_a_conditional_edge_or_of_the_input_says_so() {
     let broken = |_: &Sums| -> Result<&'static str, BoxError> { Err("no way".into()) };
-    let graph = StateGraph::<Sums>::new().add_node("a", async |_: Sums| ()).add_edge(START, "a");
+    let mut graph = StateGraph::<Sums>::new();
+    graph.add_node("a", async |_: Sums| ()).add_edge(START, "a");
     let app = graph.add_conditional_edges("a", broken).compile().unwrap();
     let error = app.invoke(Sums::default()).await.err().unwrap();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Node, Some("a")));
@@ -478,7 +487,7 @@ async fn an_error_of_a_conditional_edge_or_of_the_input_says_so() {
 }
 
 fn saved_text() -> CompiledStateGraph<JsonState> {
-    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    let mut graph = StateGraph::dynamic(JsonState::schema().append("log"));
     graph
         .add_node("x", async |_: JsonInput| json!({}))
         .add_edge(START, "x")

@@ -14,16 +14,18 @@ fn two_writers(channel: impl Channel, one: Value, two: Value) -> StateGraph<Json
             async move { update }
         }
     };
-    StateGraph::dynamic(JsonState::schema().field("x", channel).append("log"))
+    let mut graph = StateGraph::dynamic(JsonState::schema().field("x", channel).append("log"));
+    graph
         .add_node("one", writes(one))
         .add_node("two", writes(two))
         .add_node("show", async |input: JsonInput| json!({ "log": [input["x"]] }))
         .add_edge(START, "one")
         .add_edge(START, "two")
-        .add_edge(["one", "two"], "show")
+        .add_edge(["one", "two"], "show");
+    graph
 }
 
-async fn shown(graph: StateGraph<JsonState>) -> Result<Value, superstep::Error> {
+async fn shown(graph: &StateGraph<JsonState>) -> Result<Value, superstep::Error> {
     let out = graph.compile().unwrap().invoke(json!({ "log": [] })).await?;
     Ok(out.to_json()["log"][0].clone())
 }
@@ -31,8 +33,8 @@ async fn shown(graph: StateGraph<JsonState>) -> Result<Value, superstep::Error> 
 #[tokio::test]
 async fn an_unguarded_ephemeral_field_takes_several_writers_and_lives_for_one_step() {
     let graph = |channel| two_writers(channel, json!(1), json!(2));
-    assert_eq!(shown(graph(EphemeralValue::unguarded())).await.unwrap(), 2);
-    let error = shown(graph(EphemeralValue::default())).await.unwrap_err();
+    assert_eq!(shown(&graph(EphemeralValue::unguarded())).await.unwrap(), 2);
+    let error = shown(&graph(EphemeralValue::default())).await.unwrap_err();
     assert!(error.to_string().contains("field `x`"), "{error}");
     let after = graph(EphemeralValue::unguarded()).compile().unwrap().invoke(json!({ "log": [] })).await.unwrap();
     assert_eq!(after.to_json().get("x"), None);
@@ -41,8 +43,8 @@ async fn an_unguarded_ephemeral_field_takes_several_writers_and_lives_for_one_st
 #[tokio::test]
 async fn an_unguarded_untracked_field_takes_several_writers_and_is_in_no_checkpoint() {
     let graph = |channel| two_writers(channel, json!(1), json!(2));
-    assert_eq!(shown(graph(UntrackedValue::unguarded())).await.unwrap(), 2);
-    assert!(shown(graph(UntrackedValue::default())).await.is_err());
+    assert_eq!(shown(&graph(UntrackedValue::unguarded())).await.unwrap(), 2);
+    assert!(shown(&graph(UntrackedValue::default())).await.is_err());
     let app = graph(UntrackedValue::unguarded()).checkpointer(MemorySaver::new()).compile().unwrap();
     let out = app.invoke(json!({ "log": [] })).thread("t").await.unwrap();
     assert_eq!(out.to_json()["x"], 2, "the run has it");
@@ -54,8 +56,8 @@ async fn an_unguarded_untracked_field_takes_several_writers_and_is_in_no_checkpo
 #[tokio::test]
 async fn a_topic_keeps_each_value_once_if_it_is_unique() {
     let graph = |channel| two_writers(channel, json!([1, 2]), json!([2, 3]));
-    assert_eq!(shown(graph(Topic::new())).await.unwrap(), json!([1, 2, 2, 3]));
-    assert_eq!(shown(graph(Topic::new().unique())).await.unwrap(), json!([1, 2, 3]));
+    assert_eq!(shown(&graph(Topic::new())).await.unwrap(), json!([1, 2, 2, 3]));
+    assert_eq!(shown(&graph(Topic::new().unique())).await.unwrap(), json!([1, 2, 3]));
 }
 
 #[tokio::test]
@@ -123,10 +125,9 @@ async fn reducers_merge_as_they_are_named() {
 async fn managed_fields_tell_nodes_how_many_steps_are_left() {
     let fields = JsonState::schema().append("log").remaining_steps("left").is_last_step("last");
     let tells = async |input: JsonInput| json!({ "log": [[input["left"], input["last"]]] });
-    let graph =
-        || StateGraph::dynamic(fields.clone()).add_node("a", tells).add_node("b", tells).add_sequence(["a", "b"]);
-    let run =
-        |limit: usize| graph().compile().unwrap().invoke(json!({ "log": [] })).recursion_limit(limit).into_future();
+    let mut graph = StateGraph::dynamic(fields);
+    let app = graph.add_node("a", tells).add_node("b", tells).add_sequence(["a", "b"]).compile().unwrap();
+    let run = |limit: usize| app.invoke(json!({ "log": [] })).recursion_limit(limit).into_future();
     assert_eq!(run(5).await.unwrap().to_json(), json!({ "log": [[4, false], [3, false]] }), "and are in no output");
     assert_eq!(run(3).await.unwrap().to_json(), json!({ "log": [[2, false], [1, true]] }));
 }

@@ -13,7 +13,7 @@ use crate::support::{Notes, a_b_c, says};
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "so that callers write `expect![..]`")]
-fn check<S: superstep::State>(graph: StateGraph<S>, expect: Expect) {
+fn check<S: superstep::State>(graph: &StateGraph<S>, expect: Expect) {
     match graph.compile() {
         Ok(_) => panic!("the graph should not compile; expected {}", expect.data()),
         Err(error) => expect.assert_eq(&error.to_string()),
@@ -21,7 +21,9 @@ fn check<S: superstep::State>(graph: StateGraph<S>, expect: Expect) {
 }
 
 fn n() -> StateGraph<Notes> {
-    StateGraph::new().add_node("plan", says("plan")).add_edge(START, "plan")
+    let mut graph = StateGraph::new();
+    graph.add_node("plan", says("plan")).add_edge(START, "plan");
+    graph
 }
 
 /// `main` returns errors as `{:?}`; that was the dump of a list of structs.
@@ -126,8 +128,9 @@ fn a_graph_must_have_an_entry() {
 #[test]
 fn named_branches_of_a_node_must_differ() {
     let way = || NamedPath::new("way", |_: &Notes| END);
-    let graph = n().add_conditional_edges("plan", way()).add_conditional_edges_with_map("plan", way(), [(END, END)]);
-    check(graph, expect!["node `plan` has two conditional edges named `way`; give one another `NamedPath`"]);
+    let mut graph = n();
+    graph.add_conditional_edges("plan", way()).add_conditional_edges_with_map("plan", way(), [(END, END)]);
+    check(&graph, expect!["node `plan` has two conditional edges named `way`; give one another `NamedPath`"]);
 }
 
 #[test]
@@ -191,13 +194,17 @@ fn a_field_has_one_rule() {
 
 #[test]
 fn limits_must_be_positive() {
-    let with = |options| StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
+    let with = |options| {
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node_with("plan", says("x"), options).add_edge(START, "plan");
+        graph
+    };
     check(
-        with(NodeOptions::new().timeout(Duration::ZERO)),
+        &with(NodeOptions::new().timeout(Duration::ZERO)),
         expect!["node `plan`: a timeout must be greater than zero"],
     );
     check(
-        with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))),
+        &with(NodeOptions::new().retry(RetryPolicy::new().max_attempts(0))),
         expect!["node `plan`: a retry policy needs at least one attempt"],
     );
     check(
@@ -210,7 +217,8 @@ fn limits_must_be_positive() {
 #[tokio::test]
 async fn a_cache_policy_without_a_cache_fails_the_run() {
     let options = NodeOptions::new().cache(CachePolicy::by(|s: &Notes| s.total));
-    let graph = StateGraph::<Notes>::new().add_node_with("plan", says("x"), options).add_edge(START, "plan");
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node_with("plan", says("x"), options).add_edge(START, "plan");
     let error = graph.compile().unwrap().invoke(Notes::update().topic("t")).await.unwrap_err();
     expect!["node `plan` has a cache policy, but the graph has no cache; give it one with `.cache(..)`"]
         .assert_eq(&error.to_string());
@@ -231,10 +239,10 @@ fn a_join_must_wait_for_somebody() {
 
 #[test]
 fn all_mistakes_are_reported_at_once() {
-    let graph =
-        StateGraph::<Notes>::new().add_node("a", says("a")).add_node("a", says("a")).add_edge("a", "b").output(["x"]);
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("a", says("a")).add_node("a", says("a")).add_edge("a", "b").output(["x"]);
     check(
-        graph,
+        &graph,
         expect![[r#"
             the graph has 4 mistakes:
               - node `a` was added twice; give one of them another name
@@ -246,14 +254,14 @@ fn all_mistakes_are_reported_at_once() {
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "so that callers write `expect![..]`")]
-fn diagnosed(graph: StateGraph<Notes>, expect: Expect) {
+fn diagnosed(graph: &StateGraph<Notes>, expect: Expect) {
     let app = graph.compile().expect("it is legal");
     expect.assert_eq(&app.diagnostics().iter().map(Diagnostic::to_string).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
 fn a_plain_graph_has_no_diagnostics() {
-    diagnosed(a_b_c(), expect![""]);
+    diagnosed(&a_b_c(), expect![""]);
 }
 
 #[test]
@@ -263,10 +271,14 @@ fn a_node_that_no_edge_leads_to_is_diagnosed() {
 
 #[test]
 fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
-    let lost = || a_b_c().add_node("lost", says("lost"));
+    let lost = || {
+        let mut graph = a_b_c();
+        graph.add_node("lost", says("lost"));
+        graph
+    };
     let sends = |_: Notes| async { vec![Send::new("lost", 1)] };
     let commands = |_: Notes| async { Ok::<_, BoxError>(Command::<Notes>::new().goto("lost")) };
-    let open = |graph: StateGraph<Notes>, node: &str| {
+    let open = |graph: &StateGraph<Notes>, node: &str| {
         assert_eq!(graph.compile().unwrap().diagnostics(), [Diagnostic::UnknownTargets { node: node.to_owned() }]);
     };
     open(lost().add_node("d", sends).add_edge("c", "d"), "d");
@@ -276,12 +288,12 @@ fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
     open(lost().add_node_with("d", says("d"), handled).add_edge("c", "d"), "d");
     let inner = StateGraph::<Notes>::new().add_node("up", commands).add_edge(START, "up").compile().unwrap();
     open(lost().add_node("d", inner).add_edge("c", "d"), "d");
-    let nobody_lost = a_b_c().add_conditional_edges("c", |_: &Notes| "a");
+    let mut nobody_lost = a_b_c();
+    nobody_lost.add_conditional_edges("c", |_: &Notes| "a");
     assert_eq!(nobody_lost.compile().unwrap().diagnostics(), []);
 
     let known = NodeOptions::new().destinations(["a"]);
-    let graph = lost().add_node_with("d", sends, known).add_edge("c", "d");
-    diagnosed(graph, expect!["no edge leads to node `lost`"]);
+    diagnosed(lost().add_node_with("d", sends, known).add_edge("c", "d"), expect!["no edge leads to node `lost`"]);
     diagnosed(
         a_b_c().add_node("sends", sends).add_node("lost", says("lost")),
         expect![[r"
@@ -294,7 +306,8 @@ fn a_node_that_may_be_sent_to_is_not_lost_unless_it_is_said_where_sends_go() {
 #[test]
 fn a_loop_that_a_command_may_take_hides_nothing() {
     let back = NodeOptions::new().destinations(["a"]);
-    let graph = a_b_c().add_edge("a", "c").add_node_with("d", says("d"), back).add_edge("c", "d");
+    let mut graph = a_b_c();
+    graph.add_edge("a", "c").add_node_with("d", says("d"), back).add_edge("c", "d");
     let found = graph.compile().unwrap();
     let twice = |node: &str, steps: [usize; 2]| Diagnostic::MayRunTwice { node: node.to_owned(), steps: steps.into() };
     assert_eq!(found.diagnostics(), [twice("c", [2, 3]), twice("d", [3, 4])]);
@@ -313,7 +326,8 @@ fn a_node_on_paths_of_different_length_is_diagnosed() {
 #[test]
 fn two_writers_of_a_last_value_in_one_step_are_diagnosed() {
     let writes = || NodeOptions::new().writes(["topic"]);
-    let graph = StateGraph::new().add_node_with("x", says("x"), writes()).add_node_with("y", says("y"), writes());
+    let mut graph = StateGraph::new();
+    graph.add_node_with("x", says("x"), writes()).add_node_with("y", says("y"), writes());
     diagnosed(
         graph.add_edge(START, "x").add_edge(START, "y"),
         expect![[
@@ -324,14 +338,15 @@ fn two_writers_of_a_last_value_in_one_step_are_diagnosed() {
 
 #[test]
 fn goto_beside_static_edges_is_diagnosed() {
-    let graph = StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node_with("a", says("a"), NodeOptions::new().destinations(["b"]))
         .add_node("b", says("b"))
         .add_node("c", says("c"))
         .add_edge(START, "a")
         .add_edge("a", "c");
     diagnosed(
-        graph,
+        &graph,
         expect![[r#"node `a` has destinations for `goto` and static edges to ["c"]: goto adds to them, both run"#]],
     );
 }

@@ -21,12 +21,14 @@ fn telling(tell: impl Fn(&Context) -> String + Clone + std::marker::Send + Sync 
         let line = tell(&cx);
         async move { Notes::update().log([line]) }
     };
-    StateGraph::new().add_node("n", node).add_edge(START, "n")
+    let mut graph = StateGraph::new();
+    graph.add_node("n", node).add_edge(START, "n");
+    graph
 }
 
 #[tokio::test]
 async fn a_node_knows_its_name_step_thread_and_run() {
-    let app = saved(telling(|cx| {
+    let app = saved(&mut telling(|cx| {
         format!("{} {} {:?} {} {}", cx.node(), cx.step(), cx.thread(), cx.run_id(), cx.metadata()["who"])
     }));
     let run = app.invoke(input()).thread("t").run_id("r1").metadata("who", "ada");
@@ -58,7 +60,11 @@ async fn a_node_finds_the_store_of_its_graph() {
         store.put(["facts"], "k", json!(1)).await?;
         Ok(Notes::update().log(["stored"]))
     };
-    let graph = || StateGraph::new().add_node("n", node).add_edge(START, "n");
+    let graph = || {
+        let mut graph = StateGraph::new();
+        graph.add_node("n", node).add_edge(START, "n");
+        graph
+    };
     let store = MemoryStore::new();
     let out = graph().store(store.clone()).compile().unwrap().invoke(input()).await.unwrap();
     assert_eq!(out.state.log, ["stored"]);
@@ -71,7 +77,8 @@ async fn a_node_knows_how_many_steps_are_left() {
     let tells = |_: Notes, cx: Context| async move {
         Notes::update().log([format!("{}{}", cx.remaining_steps(), if cx.is_last_step() { " last" } else { "" })])
     };
-    let graph = StateGraph::new().add_node("a", tells).add_node("b", tells).add_node("c", tells);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", tells).add_node("b", tells).add_node("c", tells);
     let app = graph.add_sequence(["a", "b", "c"]).compile().unwrap();
     let left = |limit: usize| app.invoke(input()).recursion_limit(limit).into_future();
     assert_eq!(left(10).await.unwrap().state.log, ["9", "8", "7"], "one is for finding that nothing is left");
@@ -224,7 +231,8 @@ async fn a_node_asks_for_nothing_that_is_not_there_if_it_may_do_without() {
 async fn custom_events_bear_the_path_of_their_graph() {
     let talks = |_: Notes, cx: Context| async move { cx.emit(json!({ "from": cx.node() })).await };
     let child = StateGraph::new().add_node("inner", talks).add_edge(START, "inner").compile().unwrap();
-    let graph = StateGraph::new().add_node("outer", talks).add_node("child", child).add_sequence(["outer", "child"]);
+    let mut graph = StateGraph::new();
+    graph.add_node("outer", talks).add_node("child", child).add_sequence(["outer", "child"]);
     let app = graph.compile().unwrap();
     let shown = |deep: bool| {
         let stream = app.stream(input()).mode(Mode::Custom);
@@ -264,7 +272,7 @@ impl Drop for Guest {
 }
 
 /// How many of ten runs let go of what their caller gave them.
-async fn let_go(graph: StateGraph<Notes>) -> usize {
+async fn let_go(graph: &mut StateGraph<Notes>) -> usize {
     let (app, gone) = (saved(graph), Count::default());
     for run in 0..10 {
         app.invoke(input()).thread(run.to_string()).context(Guest(gone.clone())).await.unwrap();
@@ -274,9 +282,10 @@ async fn let_go(graph: StateGraph<Notes>) -> usize {
 
 #[tokio::test]
 async fn a_run_that_ended_keeps_nothing_of_what_its_caller_gave() {
-    assert_eq!(let_go(telling(|cx| cx.node().to_owned())).await, 10);
-    let wide = telling(|cx| cx.node().to_owned()).add_node("m", crate::support::says("m")).add_edge(START, "m");
-    assert_eq!(let_go(wide).await, 10);
+    assert_eq!(let_go(&mut telling(|cx| cx.node().to_owned())).await, 10);
+    let mut wide = telling(|cx| cx.node().to_owned());
+    wide.add_node("m", crate::support::says("m")).add_edge(START, "m");
+    assert_eq!(let_go(&mut wide).await, 10);
     let child = telling(|cx| cx.node().to_owned()).compile().unwrap();
     assert_eq!(let_go(StateGraph::new().add_node("child", child).add_edge(START, "child")).await, 10);
 }

@@ -46,11 +46,13 @@ fn child(runs: &Runs) -> StateGraph<Notes> {
         }
         async { Notes::update().log(["first"]) }
     };
-    StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("first", first)
         .add_node("second", counts("second", &runs.second))
         .add_sequence(["first", "second"])
-        .output(["log"])
+        .output(["log"]);
+    graph
 }
 
 fn around(child: CompiledStateGraph<Notes>, runs: &Runs, saver: &MemorySaver) -> CompiledStateGraph<Notes> {
@@ -97,7 +99,8 @@ async fn a_drain_inside_a_subgraph_stops_at_its_next_checkpoint_and_nothing_fini
 #[tokio::test]
 async fn a_drain_two_levels_deep_goes_on_there() {
     let (runs, saver) = (Runs::default(), MemorySaver::new());
-    let middle = StateGraph::new().add_node("bottom", child(&runs).compile().unwrap()).add_edge(START, "bottom");
+    let mut middle = StateGraph::new();
+    middle.add_node("bottom", child(&runs).compile().unwrap()).add_edge(START, "bottom");
     let app = around(middle.output(["log"]).compile().unwrap(), &runs, &saver);
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert!(error.is_drained(), "{error}");
@@ -107,11 +110,11 @@ async fn a_drain_two_levels_deep_goes_on_there() {
 
 #[tokio::test]
 async fn a_drained_persistent_subgraph_goes_on_and_a_stateless_one_starts_anew() {
-    let kinds: [(fn(StateGraph<Notes>) -> StateGraph<Notes>, usize); 2] =
+    let kinds: [(fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>, usize); 2] =
         [(StateGraph::persistent, 1), (StateGraph::stateless, 2)];
     for (kind, first) in kinds {
         let (runs, saver) = (Runs::default(), MemorySaver::new());
-        let app = around(kind(child(&runs)).compile().unwrap(), &runs, &saver);
+        let app = around(kind(&mut child(&runs)).compile().unwrap(), &runs, &saver);
         assert!(app.invoke(input()).thread("t").await.unwrap_err().is_drained());
         let out = app.invoke(GoOn).thread("t").await.unwrap();
         assert_eq!((out.state.log.join(" ").as_str(), runs.get()), ("beside first second last", [1, first, 1, 1]));
@@ -133,7 +136,8 @@ async fn a_drain_from_outside_reaches_a_subgraph_that_runs() {
             }
         }
     };
-    let child = StateGraph::new()
+    let mut child = StateGraph::new();
+    child
         .add_node("first", first)
         .add_node("second", counts("second", &runs.second))
         .add_sequence(["first", "second"])

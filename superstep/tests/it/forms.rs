@@ -232,8 +232,8 @@ impl Node<Notes> for Goes {
 }
 
 async fn log_after(next: Next) -> Vec<String> {
-    let graph =
-        StateGraph::<Notes>::new().add(Goes(next)).add_node("edge", says("edge")).add_node("other", says("other"));
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add(Goes(next)).add_node("edge", says("edge")).add_node("other", says("other"));
     let app = graph.add_edge(START, "goes").add_edge("goes", "edge").compile().unwrap();
     app.invoke(Notes::update().log(["start"])).await.unwrap().state.log
 }
@@ -248,7 +248,8 @@ async fn a_node_continues_along_its_edges_goes_elsewhere_or_ends() {
 #[tokio::test]
 async fn a_function_may_say_how_to_go_on_too() {
     let node = |_: Notes| async { (Notes::update().log(["n"]), Next::End) };
-    let graph = StateGraph::new().add_node("n", node).add_node("edge", says("edge")).add_sequence(["n", "edge"]);
+    let mut graph = StateGraph::new();
+    graph.add_node("n", node).add_node("edge", says("edge")).add_sequence(["n", "edge"]);
     assert_eq!(graph.compile().unwrap().invoke(Notes::update().total(1)).await.unwrap().state.log, ["n"]);
 }
 
@@ -330,15 +331,17 @@ async fn a_partial_agent_fails_and_is_handled_like_any_node() {
 async fn nodes_and_agents_may_be_behind_pointers() {
     let chosen: Vec<Box<dyn Node<Notes>>> = vec![Box::new(Goes(Next::Continue))];
     let shared: Arc<dyn Node<Notes>> = Arc::new(Goes(Next::End));
-    let mut graph = StateGraph::<Notes>::new().add_node("again", shared).add_sequence(["goes", "again"]);
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("again", shared).add_sequence(["goes", "again"]);
     for node in chosen {
-        graph = graph.add(node);
+        graph.add(node);
     }
     let app = graph.compile().unwrap();
     assert_eq!(app.invoke(Notes::update().log(["start"])).await.unwrap().state.log, ["start", "goes", "goes"]);
 
     let agent: Box<dyn Agent<State = AgentState>> = Box::new(Shout);
-    let graph = StateGraph::<AgentState>::new().add_node("shout", agent).add_node("echo", Box::new(EchoAgent::new()));
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("shout", agent).add_node("echo", Box::new(EchoAgent::new()));
     let app = graph.add_sequence(["shout", "echo"]).compile().unwrap();
     let out = app.invoke(AgentState { messages: vec![Message::user("tea")] }).await.unwrap();
     assert_eq!(out.state.messages.iter().map(Message::text).collect::<Vec<_>>(), ["tea", "TEA", "tea"]);
@@ -352,7 +355,8 @@ async fn answer(messages: Vec<Message>) -> Message {
 
 #[tokio::test]
 async fn a_graph_over_messages_merges_them_by_id_and_shows_the_bare_list() {
-    let graph = MessageGraph::new().add_node("answer", answer).add_edge(START, "answer");
+    let mut graph = MessageGraph::new();
+    graph.add_node("answer", answer).add_edge(START, "answer");
     let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
     let out = app.invoke(Message::user("one").with_id("1")).thread("t").await.unwrap();
     assert_eq!(out.state.iter().map(Message::text).collect::<Vec<_>>(), ["one", "to one"]);

@@ -33,8 +33,9 @@ fn sealed() -> Seal {
 
 /// A child of two nodes, then one that asks, one that fails at first and one that does neither, side by side.
 fn graph(saver: SqliteSaver, failures: usize) -> superstep::CompiledStateGraph<Notes> {
-    let child = StateGraph::new().add_node("one", says("one")).add_node("two", says("two"));
-    let child = child.add_sequence(["one", "two"]).input(["topic"]).output(["log"]);
+    let mut child = StateGraph::new();
+    child.add_node("one", says("one")).add_node("two", says("two"));
+    child.add_sequence(["one", "two"]).input(["topic"]).output(["log"]);
     let ask = |notes: Notes, cx: Context| async move {
         let answer = match notes.topic.as_deref() {
             Some("ask") => cx.interrupt::<String>("how many cups?")?,
@@ -47,13 +48,14 @@ fn graph(saver: SqliteSaver, failures: usize) -> superstep::CompiledStateGraph<N
         let fails = notes.topic.as_deref() == Some("fail") && failed.up() < failures;
         async move { if fails { Err(BoxError::from("the kettle is empty")) } else { Ok(Notes::update().total(1)) } }
     };
-    let graph = StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("child", child.compile().unwrap())
         .add_node("ask", ask)
         .add_node("fail", fail)
         .add_node("beside", says("beside, with enough words to be worth a reference"))
         .add_edge(START, "child");
-    let graph = graph.add_edge("child", "ask").add_edge("child", "fail").add_edge("child", "beside");
+    graph.add_edge("child", "ask").add_edge("child", "fail").add_edge("child", "beside");
     graph.checkpointer(saver).compile().unwrap()
 }
 

@@ -66,7 +66,11 @@ async fn nodes_use_the_store_of_the_graph() {
         store.put(["facts"], "k", json!("v")).await?;
         Ok::<_, superstep::BoxError>(Notes::update().log([store.get(["facts"], "k").await?.unwrap().value.to_string()]))
     };
-    let graph = || StateGraph::new().add_node("n", node).add_edge(START, "n");
+    let graph = || {
+        let mut graph = StateGraph::new();
+        graph.add_node("n", node).add_edge(START, "n");
+        graph
+    };
     let out = graph().store(MemoryStore::new()).compile().unwrap().invoke(input()).await.unwrap();
     assert_eq!(out.state.log, ["\"v\""]);
     let error = graph().compile().unwrap().invoke(input()).await.unwrap_err();
@@ -81,7 +85,8 @@ fn counted(options: NodeOptions<Notes>, defaults: NodeDefaults<Notes>) -> (Compi
         counter.up();
         async move { Notes::update().log([format!("{:?}", notes.topic)]) }
     };
-    let graph = StateGraph::new().set_node_defaults(defaults).add_node_with("n", node, options).add_edge(START, "n");
+    let mut graph = StateGraph::new();
+    graph.set_node_defaults(defaults).add_node_with("n", node, options).add_edge(START, "n");
     (graph.cache(MemoryCache::new()).compile().unwrap(), runs)
 }
 
@@ -125,7 +130,8 @@ async fn a_cached_result_that_does_not_decode_is_computed_again() {
         counter.up();
         async { Notes::update().log(["computed"]) }
     };
-    let graph = StateGraph::new().add_node_with("n", node, NodeOptions::new().cache(CachePolicy::new()));
+    let mut graph = StateGraph::new();
+    graph.add_node_with("n", node, NodeOptions::new().cache(CachePolicy::new()));
     let cache = Spoiling(MemoryCache::new(), Count::default());
     let app = graph.add_edge(START, "n").cache(cache).compile().unwrap();
     for run in [1, 2, 2] {
@@ -196,13 +202,15 @@ async fn a_cached_update_is_marked_as_such() {
 #[tokio::test]
 async fn a_deferred_node_runs_when_nothing_else_is_left() {
     let graph = |options| {
-        StateGraph::new()
+        let mut graph = StateGraph::new();
+        graph
             .add_node("a", says("a"))
             .add_node("b", says("b"))
             .add_node("c", says("c"))
             .add_node_with("last", says("last"), options)
             .add_sequence(["a", "b", "c"])
-            .add_edge("a", "last")
+            .add_edge("a", "last");
+        graph
     };
     let out = graph(NodeOptions::new().defer()).compile().unwrap().invoke(input()).await.unwrap();
     assert_eq!(out.state.log, ["a", "b", "c", "last"]);
@@ -283,11 +291,9 @@ async fn destinations_are_drawn() {
 }
 
 fn a_b_c_apart(options: NodeOptions<Notes>) -> StateGraph<Notes> {
-    StateGraph::new()
-        .add_node_with("a", says("a"), options)
-        .add_node("b", says("b"))
-        .add_node("c", says("c"))
-        .add_edge(START, "a")
+    let mut graph = StateGraph::new();
+    graph.add_node_with("a", says("a"), options).add_node("b", says("b")).add_node("c", says("c")).add_edge(START, "a");
+    graph
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -310,7 +316,8 @@ async fn a_blocking_node_does_not_hold_up_the_others() {
             Ok::<_, superstep::BoxError>(Notes::update().log(["light"]))
         }
     };
-    let graph = StateGraph::new().add_node_with("heavy", heavy, NodeOptions::new().blocking()).add_node("light", light);
+    let mut graph = StateGraph::new();
+    graph.add_node_with("heavy", heavy, NodeOptions::new().blocking()).add_node("light", light);
     let app = graph.add_edge(START, "heavy").add_edge(START, "light").compile().unwrap();
     let run = tokio::spawn(app.invoke(input()).into_future());
     assert_eq!(run.await.unwrap().unwrap().state.log, ["heavy", "light"]);
@@ -379,7 +386,7 @@ impl tracing::Subscriber for Warnings {
 async fn a_write_that_is_passed_over_is_named_in_a_warning() {
     let warnings = Warnings::default();
     let _listening = tracing::subscriber::set_default(warnings.clone());
-    let graph = StateGraph::dynamic(JsonState::schema().append("log"));
+    let mut graph = StateGraph::dynamic(JsonState::schema().append("log"));
     let node = async |_: JsonInput| json!({ "log": ["x"], "lgo": ["y"] });
     let app = graph.add_node("n", node).add_edge(START, "n").compile().unwrap();
     app.invoke(json!({ "log": [] })).await.unwrap();
@@ -389,7 +396,7 @@ async fn a_write_that_is_passed_over_is_named_in_a_warning() {
 
 #[tokio::test]
 async fn a_graph_stops_before_and_after_nodes_and_goes_on() {
-    let next = |graph: StateGraph<Notes>| async move {
+    let next = async |graph: &mut StateGraph<Notes>| {
         let app = saved(graph);
         let mut stops = Vec::new();
         let mut out = app.invoke(input()).thread("t").await.unwrap();
@@ -405,7 +412,7 @@ async fn a_graph_stops_before_and_after_nodes_and_goes_on() {
         assert_eq!(out.state.log, ["a", "b", "c"]);
         stops
     };
-    assert_eq!(next(a_b_c()).await, Vec::<String>::new());
+    assert_eq!(next(&mut a_b_c()).await, Vec::<String>::new());
     assert_eq!(next(a_b_c().interrupt_before(["b"])).await, ["b"]);
     assert_eq!(next(a_b_c().interrupt_after(["b"])).await, ["c"]);
     assert_eq!(next(a_b_c().interrupt_before(["*"])).await, ["a", "b", "c"]);
@@ -445,9 +452,11 @@ async fn quiet(notes: Notes) -> NotesUpdate {
 async fn two_graphs_without_names_share_a_cache_and_keep_their_own_results() {
     let cache = MemoryCache::new();
     let options = || NodeOptions::new().cache(CachePolicy::new());
-    let loud = StateGraph::new().add_node_with("say", loud, options()).add_edge(START, "say");
-    let quiet = StateGraph::new().add_node_with("say", quiet, options()).add_edge(START, "say");
-    for (graph, word) in [(loud, "TEA"), (quiet, "tea")] {
+    let mut upper = StateGraph::new();
+    upper.add_node_with("say", loud, options()).add_edge(START, "say");
+    let mut lower = StateGraph::new();
+    lower.add_node_with("say", quiet, options()).add_edge(START, "say");
+    for (mut graph, word) in [(upper, "TEA"), (lower, "tea")] {
         let app = graph.cache(cache.clone()).compile().unwrap();
         for _ in 0..2 {
             assert_eq!(app.invoke(Notes::update().topic("Tea")).await.unwrap().state.log, [word]);

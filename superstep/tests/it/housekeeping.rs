@@ -19,9 +19,11 @@ async fn ask(_: Notes, cx: Context) -> Result<crate::support::NotesUpdate, Inter
 
 /// A child that asks; in `own` it has a history of its own.
 fn with_children() -> CompiledStateGraph<Notes> {
-    let inner = || StateGraph::<Notes>::new().add_node("x", says("x")).add_node("ask", ask).add_sequence(["x", "ask"]);
-    let (child, own) = (inner().compile().unwrap(), inner().persistent().compile().unwrap());
-    let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("child", child).add_node("own", own);
+    let mut inner = StateGraph::<Notes>::new();
+    inner.add_node("x", says("x")).add_node("ask", ask).add_sequence(["x", "ask"]);
+    let (child, own) = (inner.compile().unwrap(), inner.persistent().compile().unwrap());
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("a", says("a")).add_node("child", child).add_node("own", own);
     saved(graph.add_sequence(["a", "child", "own"]))
 }
 
@@ -31,7 +33,7 @@ async fn length(thread: &Thread<Notes>) -> usize {
 
 #[tokio::test]
 async fn pruning_says_how_many_are_gone_and_leaves_the_state() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let thread = app.thread("t");
     let before = thread.state().await.unwrap().state;
@@ -56,10 +58,11 @@ async fn shown(app: &CompiledStateGraph<Notes>) -> Vec<String> {
 #[tokio::test]
 async fn pruning_leaves_what_is_kept_as_it_was_also_if_the_graph_has_changed_since() {
     let saver = MemorySaver::new();
-    let app = |graph: StateGraph<Notes>| graph.checkpointer(saver.clone()).compile().unwrap();
+    let app = |graph: &mut StateGraph<Notes>| graph.checkpointer(saver.clone()).compile().unwrap();
     let long = "more bytes than lie among others";
-    app(a_b_c()).invoke(input().log([long])).thread("t").await.unwrap();
-    let graph = StateGraph::<Notes>::new().add_node("new", says("new")).add_node("a", says("a"));
+    app(&mut a_b_c()).invoke(input().log([long])).thread("t").await.unwrap();
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("new", says("new")).add_node("a", says("a"));
     let changed = app(graph.add_sequence(["new", "a"]));
     changed.invoke(input()).thread("t").await.unwrap();
     let before = shown(&changed).await;
@@ -72,7 +75,7 @@ async fn pruning_leaves_what_is_kept_as_it_was_also_if_the_graph_has_changed_sin
 
 #[tokio::test]
 async fn several_threads_are_pruned_at_once() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     for name in ["one", "two", "three"] {
         app.invoke(input()).thread(name).await.unwrap();
     }
@@ -82,8 +85,9 @@ async fn several_threads_are_pruned_at_once() {
 
 #[tokio::test]
 async fn a_paused_thread_resumes_after_pruning() {
-    let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("ask", ask).add_sequence(["a", "ask"]);
-    let app = saved(graph);
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("a", says("a")).add_node("ask", ask).add_sequence(["a", "ask"]);
+    let app = saved(&mut graph);
     app.invoke(input()).thread("t").await.unwrap();
     app.thread("t").prune(Prune::keep_last(1)).await.unwrap();
     assert_eq!(app.thread("t").state().await.unwrap().interrupts.len(), 1);
@@ -117,7 +121,7 @@ async fn paused_subgraphs_resume_after_pruning() {
 
 #[tokio::test]
 async fn a_fork_goes_on_after_pruning_what_it_came_from() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let thread = app.thread("t");
     let before_b = thread.history().await.unwrap().into_iter().find(|at| at.next == ["b"]).unwrap();
@@ -129,7 +133,7 @@ async fn a_fork_goes_on_after_pruning_what_it_came_from() {
 
 #[tokio::test]
 async fn a_pruned_checkpoint_cannot_be_gone_back_to() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let thread = app.thread("t");
     let first = thread.history().await.unwrap().pop().unwrap().checkpoint.unwrap().id;
@@ -159,7 +163,7 @@ async fn a_copy_has_the_history_and_goes_on_by_itself() {
 
 #[tokio::test]
 async fn a_copy_of_a_checkpoint_stands_at_the_same_place() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let first = app.thread("t").history().await.unwrap().pop().unwrap().checkpoint.unwrap().id;
     let copy = app.thread("t").at(first).copy_to("copy").await.unwrap();
@@ -168,7 +172,7 @@ async fn a_copy_of_a_checkpoint_stands_at_the_same_place() {
 
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_says_why() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     for name in ["t", "u"] {
         app.invoke(input()).thread(name).await.unwrap();
     }
@@ -185,7 +189,7 @@ async fn a_copy_that_cannot_be_made_says_why() {
 
 #[tokio::test]
 async fn runs_are_forgotten_by_their_ids() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     for (thread, run) in [("t", "one"), ("t", "two"), ("u", "one"), ("u", "three")] {
         app.invoke(input()).thread(thread).run_id(run).await.unwrap();
     }

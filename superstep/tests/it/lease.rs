@@ -54,7 +54,8 @@ mod futures {
 
 /// `a`, then a gate, then `z`.
 fn gated(gate: &Gate) -> CompiledStateGraph<Notes> {
-    let graph = StateGraph::<Notes>::new().add_node("a", says("a")).add_node("gate", gate.node());
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("a", says("a")).add_node("gate", gate.node());
     saved(graph.add_node("z", says("z")).add_sequence(["a", "gate", "z"]))
 }
 
@@ -189,7 +190,7 @@ async fn runs_of_different_threads_do_not_disturb_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_runs_on_a_thread_one_chain_is_left() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let runs: Vec<_> = (0..16)
         .map(|number| tokio::spawn(app.invoke(Notes::update().total(number)).thread("t").into_future()))
         .collect();
@@ -208,7 +209,8 @@ async fn of_many_runs_on_a_thread_one_chain_is_left() {
 #[tokio::test]
 async fn a_fenced_run_stops_its_tasks() {
     let (gate, slow) = (Gate::default(), Gate::default());
-    let graph = StateGraph::<Notes>::new().add_node("quick", gate.node()).add_node("slow", slow.node());
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("quick", gate.node()).add_node("slow", slow.node());
     let app = saved(graph.add_edge(START, "quick").add_edge(START, "slow"));
     let running = at_the_gate(&app, &gate, Durability::Sync).await;
     slow.reached.notified().await;
@@ -221,7 +223,8 @@ async fn a_fenced_run_stops_its_tasks() {
 #[tokio::test]
 async fn a_run_that_is_fenced_inside_a_subgraph_is_not_retried() {
     let (gate, handled) = (Gate::default(), Count::default());
-    let child = StateGraph::<Notes>::new().add_node("gate", gate.node()).add_node("after", says("after"));
+    let mut child = StateGraph::<Notes>::new();
+    child.add_node("gate", gate.node()).add_node("after", says("after"));
     let child = child.add_sequence(["gate", "after"]).compile().unwrap();
     let note = handled.clone();
     let handler = move |_: Notes| {
@@ -229,8 +232,9 @@ async fn a_run_that_is_fenced_inside_a_subgraph_is_not_retried() {
         std::future::ready(Notes::update().log(["handled"]))
     };
     let options = NodeOptions::new().retry(RetryPolicy::new()).error_handler(handler);
-    let graph = StateGraph::<Notes>::new().add_node_with("child", child, options).add_edge(START, "child");
-    let app = saved(graph);
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node_with("child", child, options).add_edge(START, "child");
+    let app = saved(&mut graph);
     let running = at_the_gate(&app, &gate, Durability::Sync).await;
     app.thread("t").update(Notes::update().log(["by hand"])).as_node("child").await.unwrap();
     ends_fenced(&gate, running).await;
@@ -253,7 +257,8 @@ async fn of_two_answers_to_one_question_the_later_one_counts() {
             Ok::<_, Interrupted>(Notes::update().log([answer]))
         }
     };
-    let graph = StateGraph::<Notes>::new().add_node("ask", ask).add_edge(START, "ask");
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("ask", ask).add_edge(START, "ask");
     let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
     app.invoke(Notes::update().topic("t")).thread("t").await.unwrap();
     let first = tokio::spawn(app.invoke(Resume::value("first")).thread("t").into_future());

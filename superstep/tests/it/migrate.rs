@@ -86,13 +86,15 @@ fn new_graph() -> StateGraph<v2::Order> {
         let answer: String = cx.interrupt("ship it?")?;
         Ok::<_, Interrupted>(v2::Order::update().cents(1).log([v2::line(&answer)]))
     };
-    StateGraph::<v2::Order>::new()
+    let mut graph = StateGraph::<v2::Order>::new();
+    graph
         .add_node("pay", async |_: v2::Order| v2::Order::update().cents(7).log([v2::line("paid")]))
         .add_node("ask", ask)
         .add_node("ship", async |_: v2::Order| v2::Order::update().log([v2::line("shipped")]))
         .add_edge(START, "pay")
         .add_edge(START, "ask")
-        .add_edge(["pay", "ask"], "ship")
+        .add_edge(["pay", "ask"], "ship");
+    graph
 }
 
 fn new(saver: &MemorySaver) -> CompiledStateGraph<v2::Order> {
@@ -173,8 +175,8 @@ async fn what_the_new_program_wrote_after_an_old_checkpoint_stays_as_it_is() {
         let answer: String = cx.interrupt("ship it?")?;
         Ok::<_, Interrupted>(v1::Order::update().log([answer]))
     };
-    let graph = StateGraph::<v1::Order>::new().add_node("ask", ask);
-    let graph = graph.add_node("pay", async |_: v1::Order| Err::<v1::OrderUpdate, _>("no money"));
+    let mut graph = StateGraph::<v1::Order>::new();
+    graph.add_node("ask", ask).add_node("pay", async |_: v1::Order| Err::<v1::OrderUpdate, _>("no money"));
     let app = graph.add_edge(START, "pay").add_edge(START, "ask").checkpointer(saver.clone()).compile().unwrap();
     app.invoke(input()).thread("t").await.unwrap_err();
     let app = new(&saver);
@@ -199,7 +201,8 @@ macro_rules! asks_twice {
             Ok::<_, Interrupted>(<$state>::update().log([$line(&one), $line(&two)]))
         };
         let handle = async |_: $state, error: NodeError| <$state>::update().log([$line(error.message())]);
-        StateGraph::<$state>::new()
+        let mut graph = StateGraph::<$state>::new();
+        graph
             .add_node("ask", ask)
             .add_node("beside", async |_: $state| <$state>::update().log([$line("beside")]))
             .add_node_with(
@@ -209,7 +212,8 @@ macro_rules! asks_twice {
             )
             .add_edge(START, "ask")
             .add_edge(START, "beside")
-            .add_edge(START, "breaks")
+            .add_edge(START, "breaks");
+        graph
     }};
 }
 
@@ -278,8 +282,9 @@ async fn new_input_on_an_old_thread_goes_on_from_the_migrated_state() {
 }
 
 fn counted(version: u32) -> StateGraph<JsonState> {
-    let graph = StateGraph::dynamic(JsonState::schema().append("log").version(version));
-    graph.add_node("note", async |_: JsonInput| json!({ "log": ["note"] })).add_edge(START, "note")
+    let mut graph = StateGraph::dynamic(JsonState::schema().append("log").version(version));
+    graph.add_node("note", async |_: JsonInput| json!({ "log": ["note"] })).add_edge(START, "note");
+    graph
 }
 
 fn notes(mark: &'static str) -> impl Fn(&mut SavedFields) + Clone {
@@ -296,12 +301,16 @@ fn log_of(values: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn migrations_are_applied_in_order_from_the_saved_version_on() {
     let saver = MemorySaver::new();
-    let graph = |version| match version {
-        1 => counted(1),
-        2 => counted(2).migrate(1, notes("²")),
-        _ => counted(3).migrate(2, notes("³")).migrate(1, notes("²")),
+    let app = |version| {
+        let mut graph = counted(version);
+        if version > 2 {
+            graph.migrate(2, notes("³"));
+        }
+        if version > 1 {
+            graph.migrate(1, notes("²"));
+        }
+        graph.checkpointer(saver.clone()).compile().unwrap()
     };
-    let app = |version| graph(version).checkpointer(saver.clone()).compile().unwrap();
     for version in [1, 2, 3] {
         app(version).invoke(json!({})).thread("t").await.unwrap();
     }
@@ -312,11 +321,11 @@ async fn migrations_are_applied_in_order_from_the_saved_version_on() {
 }
 
 /// The error with which a thread of version `saved` cannot be read.
-async fn refused(saved: u32, graph: StateGraph<JsonState>) -> String {
+async fn refused(saved: u32, graph: &mut StateGraph<JsonState>) -> String {
     let saver = MemorySaver::new();
     let mut old = counted(saved);
     for version in 1..saved {
-        old = old.migrate(version, |_: &mut SavedFields| ());
+        old.migrate(version, |_: &mut SavedFields| ());
     }
     old.checkpointer(saver.clone()).compile().unwrap().invoke(json!({})).thread("t").await.unwrap();
     let app = graph.checkpointer(saver).compile().unwrap();
@@ -335,7 +344,7 @@ async fn a_newer_version_is_refused() {
     let words = refused(3, counted(2).migrate(1, |_: &mut SavedFields| ())).await;
     assert!(words.contains("thread `t`, "), "{words}");
     assert!(words.ends_with("holds version 3 of the state, this graph has version 2; update the program"), "{words}");
-    let words = refused(2, counted(1)).await;
+    let words = refused(2, &mut counted(1)).await;
     assert!(words.ends_with("holds version 2 of the state, this graph has version 1; update the program"), "{words}");
 }
 
@@ -352,7 +361,8 @@ async fn a_migration_that_fails_says_which_and_why() {
     let words = refused(1, counted(2).migrate(1, |_: &mut SavedFields| Err("the rates are not known"))).await;
     assert!(words.ends_with("the migration from version 1: the rates are not known"), "{words}");
     let saver = waiting().await;
-    let graph = new_graph().migrate(1, |fields: &mut SavedFields| fields.rename("euros", "cents"));
+    let mut graph = new_graph();
+    graph.migrate(1, |fields: &mut SavedFields| fields.rename("euros", "cents"));
     let app = graph.checkpointer(saver).compile().unwrap();
     let words = app.invoke(GoOn).thread("t").await.unwrap_err().to_string();
     assert!(words.contains("state of version 1, read as version 2: field `log`: "), "{words}");
@@ -373,10 +383,12 @@ async fn data_that_is_not_plain_is_left_alone_and_refused_when_it_is_looked_at()
     }
     let saver = MemorySaver::new();
     let price = async |_: Prices| Prices::update().by_number([(7, 1)]);
-    let graph = StateGraph::<Prices>::new().add_node("price", price).add_edge(START, "price");
+    let mut graph = StateGraph::<Prices>::new();
+    graph.add_node("price", price).add_edge(START, "price");
     graph.checkpointer(saver.clone()).compile().unwrap().invoke(Prices::update()).thread("t").await.unwrap();
     let app = |migration: fn(&mut SavedFields)| {
-        let graph = StateGraph::<Rates>::new().add_node("price", async |_: Rates| ()).add_edge(START, "price");
+        let mut graph = StateGraph::<Rates>::new();
+        graph.add_node("price", async |_: Rates| ()).add_edge(START, "price");
         graph.migrate(1, migration).checkpointer(saver.clone()).compile().unwrap()
     };
     let renamed = app(|fields| fields.rename("by_number", "rates")).thread("t").state().await.unwrap();
@@ -405,16 +417,17 @@ async fn a_subgraph_migrates_its_own_state() {
             let answer: String = cx.interrupt("sure?")?;
             Ok::<_, Interrupted>(json!({ "log": [answer] }))
         };
-        let graph = StateGraph::dynamic(JsonState::schema().append("log").version(version));
-        let graph = graph.add_node("x", async |_: JsonInput| json!({ "log": ["x"] })).add_node("ask", ask);
-        graph.add_sequence(["x", "ask"])
+        let mut graph = StateGraph::dynamic(JsonState::schema().append("log").version(version));
+        graph.add_node("x", async |_: JsonInput| json!({ "log": ["x"] })).add_node("ask", ask);
+        graph.add_sequence(["x", "ask"]);
+        graph
     };
-    let parent = |child: StateGraph<JsonState>| {
-        let graph = StateGraph::dynamic(JsonState::schema().last_value("log"));
-        let graph = graph.add_node("child", child.compile().unwrap()).add_edge(START, "child");
+    let parent = |child: &StateGraph<JsonState>| {
+        let mut graph = StateGraph::dynamic(JsonState::schema().last_value("log"));
+        graph.add_node("child", child.compile().unwrap()).add_edge(START, "child");
         graph.checkpointer(saver.clone()).compile().unwrap()
     };
-    parent(child(1)).invoke(json!({})).thread("t").await.unwrap();
+    parent(&child(1)).invoke(json!({})).thread("t").await.unwrap();
     let app = parent(child(2).migrate(1, notes("²")));
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     assert_eq!(log_of(&out.to_json()), ["x²", "yes"]);
@@ -430,7 +443,8 @@ fn a_state_says_its_version() {
 #[test]
 fn wrong_migrations_are_mistakes() {
     let nothing = |_: &mut SavedFields| ();
-    let graph = counted(2).migrate(0, nothing).migrate(2, nothing).migrate(1, nothing).migrate(1, nothing);
+    let mut graph = counted(2);
+    graph.migrate(0, nothing).migrate(2, nothing).migrate(1, nothing).migrate(1, nothing);
     let words = graph.compile().unwrap_err().to_string();
     for line in [
         "`migrate(0, ..)`: versions begin at 1",
@@ -470,7 +484,9 @@ mod listed {
 
 /// A graph of one node that does nothing.
 fn idle<S: State<Schema = ()> + Persist>(saver: &MemorySaver) -> StateGraph<S> {
-    StateGraph::new().add_node("idle", async |_: S| ()).add_edge(START, "idle").checkpointer(saver.clone())
+    let mut graph = StateGraph::new();
+    graph.add_node("idle", async |_: S| ()).add_edge(START, "idle").checkpointer(saver.clone());
+    graph
 }
 
 async fn appended(saver: &MemorySaver) {

@@ -23,24 +23,28 @@ fn commanding(line: &'static str, goto: &'static [&'static str]) -> StateGraph<N
         Command::<Notes>::to_parent(Notes::update().log([line]), goto.iter().map(|to| Goto::from(*to)))
             .update(Notes::update().log(["dropped"]))
     };
-    StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("before", says("lost"))
         .add_node("commands", commands)
         .add_node("after", says("never"))
-        .add_sequence(["before", "commands", "after"])
+        .add_sequence(["before", "commands", "after"]);
+    graph
 }
 
-fn around(child: StateGraph<Notes>) -> StateGraph<Notes> {
-    StateGraph::new()
+fn around(child: &StateGraph<Notes>) -> StateGraph<Notes> {
+    let mut graph = StateGraph::new();
+    graph
         .add_node("child", child.compile().unwrap())
         .add_node("there", says("there"))
         .add_node("edge", says("edge"))
-        .add_edge(START, "child")
+        .add_edge(START, "child");
+    graph
 }
 
 #[tokio::test]
 async fn a_command_updates_the_parent_and_leads_it() {
-    let app = saved(around(commanding("from inside", &["there"])));
+    let app = saved(&mut around(&commanding("from inside", &["there"])));
     let out = app.invoke(input()).thread("t").await.unwrap();
     assert_eq!(out.state.log, ["from inside", "there"], "what the child wrote by itself is dropped");
     expect_test::expect![[r#"
@@ -53,19 +57,20 @@ async fn a_command_updates_the_parent_and_leads_it() {
 
 #[tokio::test]
 async fn a_command_to_the_parent_works_without_a_checkpointer_and_in_every_kind_of_child() {
-    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 3] = [|g| g, StateGraph::persistent, StateGraph::stateless];
+    let kinds: [fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>; 3] =
+        [|g| g, StateGraph::persistent, StateGraph::stateless];
     for kind in kinds {
-        let graph = || around(kind(commanding("from inside", &["there"])));
+        let graph = || around(kind(&mut commanding("from inside", &["there"])));
         assert_eq!(graph().compile().unwrap().invoke(input()).await.unwrap().state.log, ["from inside", "there"]);
-        assert_eq!(saved(graph()).invoke(input()).thread("t").await.unwrap().state.log, ["from inside", "there"]);
+        assert_eq!(saved(&mut graph()).invoke(input()).thread("t").await.unwrap().state.log, ["from inside", "there"]);
     }
 }
 
 #[tokio::test]
 async fn the_static_edges_of_the_subgraphs_node_run_too() {
-    let app = around(commanding("x", &["there"])).add_edge("child", "edge").compile().unwrap();
+    let app = around(&commanding("x", &["there"])).add_edge("child", "edge").compile().unwrap();
     assert_eq!(app.invoke(input()).await.unwrap().state.log, ["x", "edge", "there"]);
-    let app = around(commanding("x", &[])).add_edge("child", "edge").compile().unwrap();
+    let app = around(&commanding("x", &[])).add_edge("child", "edge").compile().unwrap();
     assert_eq!(app.invoke(input()).await.unwrap().state.log, ["x", "edge"]);
 }
 
@@ -76,15 +81,16 @@ async fn a_command_may_send_the_parent_to_several_nodes_with_payloads() {
         let to = [Send::new("work", 1).into(), Send::new("work", 20).into(), Goto::from("there")];
         Command::<Notes>::to_parent(Notes::update(), to)
     };
-    let child = StateGraph::new().add_node("commands", commands).add_edge(START, "commands");
-    let app = around(child).add_node("work", work).compile().unwrap();
+    let mut child = StateGraph::new();
+    child.add_node("commands", commands).add_edge(START, "commands");
+    let app = around(&child).add_node("work", work).compile().unwrap();
     let out = app.invoke(input()).await.unwrap();
     assert_eq!((out.state.total, out.state.log.clone()), (21, vec!["there".to_owned()]));
 }
 
 #[tokio::test]
 async fn a_command_from_deep_inside_reaches_the_next_graph_only() {
-    let middle = around(commanding("for the middle", &["there"]));
+    let middle = around(&commanding("for the middle", &["there"]));
     let app = StateGraph::new()
         .add_node("middle", middle.compile().unwrap())
         .add_node("there", says("there of the top"))
@@ -100,15 +106,11 @@ async fn a_command_may_be_handed_up_from_graph_to_graph() {
         Command::<Notes>::to_parent(Notes::update().log([format!("middle saw {:?}", notes.log)]), ["there".into()])
     };
     let bottom = commanding("from the bottom", &["hands up"]);
-    let middle = StateGraph::new()
-        .add_node("bottom", bottom.compile().unwrap())
-        .add_node("hands up", hands_up)
-        .add_edge(START, "bottom");
-    let top = StateGraph::new()
-        .add_node("middle", middle.compile().unwrap())
-        .add_node("there", says("there"))
-        .add_edge(START, "middle");
-    let out = saved(top).invoke(input()).thread("t").await.unwrap();
+    let mut middle = StateGraph::new();
+    middle.add_node("bottom", bottom.compile().unwrap()).add_node("hands up", hands_up).add_edge(START, "bottom");
+    let mut top = StateGraph::new();
+    top.add_node("middle", middle.compile().unwrap()).add_node("there", says("there")).add_edge(START, "middle");
+    let out = saved(&mut top).invoke(input()).thread("t").await.unwrap();
     assert_eq!(out.state.log, [r#"middle saw ["from the bottom"]"#, "there"]);
 }
 
@@ -185,7 +187,7 @@ async fn an_update_of_another_state_than_the_parents_is_refused_with_the_nodes_n
 
 #[tokio::test]
 async fn a_root_graph_has_no_parent_to_command() {
-    let app = saved(commanding("x", &[]));
+    let app = saved(&mut commanding("x", &[]));
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
@@ -202,7 +204,7 @@ async fn a_root_graph_has_no_parent_to_command() {
 
 #[tokio::test]
 async fn a_command_to_the_parent_is_streamed_as_the_update_of_the_subgraphs_node() {
-    let app = around(commanding("from inside", &["there"])).checkpointer(MemorySaver::new()).compile().unwrap();
+    let app = around(&commanding("from inside", &["there"])).checkpointer(MemorySaver::new()).compile().unwrap();
     let all = events(app.stream(input()).thread("t").mode(Mode::Updates).start()).await;
     let shown: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
     assert_eq!(shown, [json!({ "child": { "log": ["from inside"] } }), json!({ "there": { "log": ["there"] } })]);

@@ -91,7 +91,8 @@ impl Admin {
 }
 
 fn echo(saver: impl Checkpointer) -> CompiledStateGraph<AgentState> {
-    let graph = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("echo", EchoAgent).add_edge(START, "echo");
     graph.checkpointer(saver).compile().unwrap()
 }
 
@@ -197,7 +198,8 @@ async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
         AgentStateUpdate { messages: Some(vec![Message::assistant(answer)]) }
     }
     let place = Place::new();
-    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("model", model).add_edge(START, "model");
     let app = graph.checkpointer(place.saver().await).compile().unwrap();
     for turn in 0..500 {
         app.invoke(says(&random(turn + 1_000_000, 1000))).thread("t").await.unwrap();

@@ -30,8 +30,8 @@ fn one(questions: &'static [&'static str]) -> CompiledStateGraph<Notes> {
 }
 
 fn two() -> CompiledStateGraph<Notes> {
-    let graph =
-        StateGraph::new().add_node("x", asks(&["x?"])).add_node("y", asks(&["y?"])).add_node("last", says("last"));
+    let mut graph = StateGraph::new();
+    graph.add_node("x", asks(&["x?"])).add_node("y", asks(&["y?"])).add_node("last", says("last"));
     saved(graph.add_edge(START, "x").add_edge(START, "y").add_edge(["x", "y"], "last"))
 }
 
@@ -129,9 +129,9 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays_open() {
 
 #[tokio::test]
 async fn a_command_may_update_answer_and_go_elsewhere_at_once() {
-    let graph =
-        StateGraph::new().add_node("ask", asks(&["go?"])).add_node("extra", says("extra")).add_edge(START, "ask");
-    let app = saved(graph);
+    let mut graph = StateGraph::new();
+    graph.add_node("ask", asks(&["go?"])).add_node("extra", says("extra")).add_edge(START, "ask");
+    let app = saved(&mut graph);
     app.invoke(input()).thread("t").await.unwrap();
     let command = Command::new().update(Notes::update().total(5)).goto("extra").resume("yes");
     let out = app.invoke(command).thread("t").await.unwrap();
@@ -140,7 +140,7 @@ async fn a_command_may_update_answer_and_go_elsewhere_at_once() {
 
 #[tokio::test]
 async fn a_command_goes_on_with_a_finished_thread() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let out = app.invoke(Command::<Notes>::new().goto("b")).thread("t").await.unwrap();
     assert_eq!(out.state.log, ["a", "b", "c", "b", "c"]);
@@ -148,7 +148,7 @@ async fn a_command_goes_on_with_a_finished_thread() {
 
 #[tokio::test]
 async fn an_empty_command_is_refused() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let error = app.invoke(Command::<Notes>::new()).thread("t").await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::EmptyInput, "the command is empty"));
@@ -157,7 +157,8 @@ async fn an_empty_command_is_refused() {
 #[tokio::test]
 async fn a_nodes_goto_adds_to_its_edges() {
     let node = |_: Notes| async { Command::<Notes>::new().update(Notes::update().log(["a"])).goto("c") };
-    let graph = StateGraph::new().add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
+    let mut graph = StateGraph::new();
+    graph.add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
     let app = graph.add_edge(START, "a").add_edge("a", "b").compile().unwrap();
     assert_eq!(app.invoke(input()).await.unwrap().state.log, ["a", "b", "c"]);
 }
@@ -182,7 +183,8 @@ async fn a_node_beside_a_question_finishes_and_does_not_run_again() {
         counter.up();
         async { Notes::update().log(["beside"]) }
     };
-    let graph = StateGraph::new().add_node("ask", asks(&["go?"])).add_node("beside", beside);
+    let mut graph = StateGraph::new();
+    graph.add_node("ask", asks(&["go?"])).add_node("beside", beside);
     let app = saved(graph.add_edge(START, "ask").add_edge(START, "beside"));
     let out = app.invoke(input()).thread("t").await.unwrap();
     assert_eq!((out.interrupts.len(), out.to_json()["log"].clone()), (1, json!(["beside"])));
@@ -223,7 +225,8 @@ async fn a_command_may_lead_to_several_places() {
         let to: [Goto; 3] = ["b".into(), Send::new("work", 1).into(), Send::new("work", 20).into()];
         Command::<Notes>::new().goto_all(to).goto_all(["c"])
     };
-    let graph = StateGraph::new().add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
+    let mut graph = StateGraph::new();
+    graph.add_node("a", node).add_node("b", says("b")).add_node("c", says("c"));
     let app = graph.add_node("work", work).add_edge(START, "a").compile().unwrap();
     let out = app.invoke(input()).await.unwrap();
     assert_eq!((out.state.log.join(" ").as_str(), out.state.total), ("b c", 21));

@@ -59,7 +59,8 @@ async fn what_ran_beside_a_failed_node_is_kept_and_not_run_again() {
         counter.up();
         async { Notes::update().log(["beside"]) }
     };
-    let graph = StateGraph::new().add_node("beside", beside).add_node("fails", fails_once("fails"));
+    let mut graph = StateGraph::new();
+    graph.add_node("beside", beside).add_node("fails", fails_once("fails"));
     let app = saved(graph.add_edge(START, "beside").add_edge(START, "fails"));
     app.invoke(input()).thread("t").await.unwrap_err();
     let seen = app.thread("t").state().await.unwrap();
@@ -76,16 +77,17 @@ async fn what_ran_beside_a_failed_node_is_kept_and_not_run_again() {
 async fn node_with_a_failing_edge(durability: Durability, side_by_side: bool) {
     let asked = Count::default();
     let path = move |_: &Notes| if asked.up() == 0 { Err::<&str, BoxError>("no way yet".into()) } else { Ok("b") };
-    let mut graph = StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("a", says("a"))
         .add_node("b", says("b"))
         .add_node("other", says("other"))
         .add_edge(START, "a")
         .add_conditional_edges("a", path);
     if side_by_side {
-        graph = graph.add_edge(START, "other");
+        graph.add_edge(START, "other");
     }
-    let app = saved(graph);
+    let app = saved(&mut graph);
     let error = app.invoke(input()).thread("t").durability(durability).await.unwrap_err();
     assert_eq!(error.to_string(), "a conditional edge of `a` failed: no way yet");
     let expected: &[&str] = if side_by_side { &["start", "a", "other"] } else { &["start", "a"] };
@@ -334,16 +336,18 @@ async fn a_whole_state_that_was_sent_is_the_same_after_a_restart() {
     let tells = |state: &Notes| Notes::update().log([format!("{:?} {} {:?}", state.log, state.total, state.topic)]);
     let graph = || {
         let sent = Notes { log: vec!["x".to_owned()], total: 7, topic: Some("tea".to_owned()) };
-        StateGraph::<Notes>::new()
+        let mut graph = StateGraph::<Notes>::new();
+        graph
             .add_node("owned", move |state: Notes| async move { tells(&state) })
             .add_node("shared", move |state: Arc<Notes>| async move { tells(&state) })
             .add_conditional_edges(START, move |_: &Notes| {
                 ["owned", "shared"].map(|node| superstep::Send::new(node, sent.clone())).to_vec()
             })
-            .interrupt_before(["owned"])
+            .interrupt_before(["owned"]);
+        graph
     };
     let child = graph().compile().unwrap();
-    for app in [saved(graph()), saved(StateGraph::new().add_node("child", child).add_edge(START, "child"))] {
+    for app in [saved(&mut graph()), saved(StateGraph::new().add_node("child", child).add_edge(START, "child"))] {
         let paused = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
         assert!(paused.state.log.is_empty(), "the sends wait in a checkpoint");
         assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, [r#"["x"] 7 Some("tea")"#; 2]);

@@ -23,7 +23,9 @@ async fn add(sums: Sums) -> SumsUpdate {
 }
 
 fn graph() -> StateGraph<Sums> {
-    StateGraph::new().add_node("first", async |_: Sums| Sums::update().log(["first"])).add_node("add", add)
+    let mut graph = StateGraph::new();
+    graph.add_node("first", async |_: Sums| Sums::update().log(["first"])).add_node("add", add);
+    graph
 }
 
 fn check(error: &Error, node: Option<&str>, words: &str) {
@@ -67,9 +69,12 @@ async fn it_is_caught_where_conditional_edges_read_the_state() {
         add(sums).await
     };
     let route = |sums: &Sums| if sums.total > 100 { "first" } else { END };
-    let ahead = graph().add_edge(START, "add").add_conditional_edges("add", route);
-    let beside = graph().add_edge(START, "first").add_edge(START, "add").add_conditional_edges("add", route);
-    let spawned = StateGraph::new()
+    let mut ahead = graph();
+    ahead.add_edge(START, "add").add_conditional_edges("add", route);
+    let mut beside = graph();
+    beside.add_edge(START, "first").add_edge(START, "add").add_conditional_edges("add", route);
+    let mut spawned = StateGraph::new();
+    spawned
         .add_node_with("add", wait, NodeOptions::new().retry(RetryPolicy::new().max_attempts(1)))
         .add_node("first", async |_: Sums| ())
         .add_edge(START, "first")

@@ -24,7 +24,8 @@ fn failing(errors: &'static [&'static str], options: NodeOptions<Notes>) -> (Com
         let failure = errors.get(counter.up()).map(|e| Flaky(e));
         async move { failure.map_or(Ok(Notes::update().log([format!("attempt {attempt}")])), Err) }
     };
-    let graph = StateGraph::new().add_node_with("flaky", node, options).add_edge(START, "flaky");
+    let mut graph = StateGraph::new();
+    graph.add_node_with("flaky", node, options).add_edge(START, "flaky");
     (graph.compile().expect("the graph has no mistakes"), runs)
 }
 
@@ -216,7 +217,8 @@ async fn pauses_beyond_all_numbers_are_the_longest_and_no_pause_stays_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subgraph_that_is_tried_again_starts_anew_in_every_attempt() {
-    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 3] = [|g| g, StateGraph::persistent, StateGraph::stateless];
+    let kinds: [fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>; 3] =
+        [|g| g, StateGraph::persistent, StateGraph::stateless];
     for kind in kinds {
         let (one, two) = (Count::default(), Count::default());
         let (first, second) = (one.clone(), two.clone());
@@ -228,10 +230,11 @@ async fn a_subgraph_that_is_tried_again_starts_anew_in_every_attempt() {
             let failed = second.up() == 0;
             async move { if failed { Err(Flaky("not yet")) } else { Ok(Notes::update().log(["two"])) } }
         };
-        let child = StateGraph::new().add_node("one", first).add_node("two", second).add_sequence(["one", "two"]);
+        let mut child = StateGraph::new();
+        child.add_node("one", first).add_node("two", second).add_sequence(["one", "two"]);
         let options = NodeOptions::new().retry(every(SECOND));
         let app = StateGraph::new()
-            .add_node_with("child", kind(child).compile().unwrap(), options)
+            .add_node_with("child", kind(&mut child).compile().unwrap(), options)
             .add_edge(START, "child")
             .checkpointer(superstep::MemorySaver::new())
             .compile()

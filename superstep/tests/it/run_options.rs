@@ -18,7 +18,7 @@ fn input() -> NotesUpdate {
 
 #[tokio::test]
 async fn threads_do_not_share_state() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("x").await.unwrap();
     assert_eq!(app.invoke(input()).thread("x").await.unwrap().state.log.len(), 6);
     assert_eq!(app.invoke(input()).thread("y").await.unwrap().state.log.len(), 3);
@@ -26,7 +26,7 @@ async fn threads_do_not_share_state() {
 
 #[tokio::test]
 async fn a_run_from_an_older_checkpoint_makes_a_new_branch() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let history = app.thread("t").history().await.unwrap();
     let before_b = history.iter().find(|s| s.next == ["b"]).unwrap().checkpoint.clone().unwrap();
@@ -48,7 +48,7 @@ async fn a_run_from_an_older_checkpoint_makes_a_new_branch() {
 #[tokio::test]
 async fn a_run_takes_no_more_steps_than_its_limit() {
     for (limit, ends) in [(4, true), (3, false), (2, false), (1, false)] {
-        let app = saved(a_b_c());
+        let app = saved(&mut a_b_c());
         let result = app.invoke(input()).thread("t").recursion_limit(limit).await;
         assert_eq!(result.is_ok(), ends, "limit {limit}");
         if let Err(error) = result {
@@ -66,7 +66,7 @@ async fn a_run_takes_no_more_steps_than_its_limit() {
 
 #[tokio::test]
 async fn a_limit_of_zero_is_refused() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let error = app.invoke(input()).thread("t").recursion_limit(0).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
@@ -92,7 +92,8 @@ async fn saved_while_running(durability: Durability) -> (Vec<String>, usize) {
             Ok::<_, superstep::BoxError>(Notes::update().log([format!("{} saw {found}", cx.node())]))
         }
     };
-    let graph = StateGraph::new().add_node("a", node.clone()).add_node("b", node).add_sequence(["a", "b"]);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", node.clone()).add_node("b", node).add_sequence(["a", "b"]);
     let app = graph.checkpointer(saver).compile().unwrap();
     let log = app.invoke(input()).thread("t").durability(durability).await.unwrap().state.log;
     (log, app.thread("t").history().await.unwrap().len())
@@ -108,7 +109,8 @@ async fn durability_says_when_steps_are_saved() {
 #[tokio::test]
 async fn with_durability_exit_a_failure_saves_what_was_done() {
     let fails = |_: Notes| async { Err::<(), _>("no") };
-    let graph = StateGraph::new().add_node("a", says("a")).add_node("x", says("x")).add_node("fails", fails);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("x", says("x")).add_node("fails", fails);
     let app = saved(graph.add_edge(START, "a").add_edge("a", "x").add_edge("a", "fails"));
     app.invoke(input()).thread("t").durability(Durability::Exit).await.unwrap_err();
     let seen = app.thread("t").state().await.unwrap();
@@ -135,7 +137,7 @@ async fn a_run_may_stop_elsewhere_than_its_graph_says() {
 
 #[tokio::test]
 async fn output_keys_choose_what_is_shown() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let out = app.invoke(input()).thread("t").output_keys(["topic"]).await.unwrap();
     assert_eq!(out.to_json(), json!({ "topic": "t" }));
     let all =
@@ -178,12 +180,9 @@ async fn a_drained_run_ends_its_step_and_starts_no_other() {
         asks.request_drain("deploy");
         async { Notes::update().log(["b"]) }
     };
-    let graph = StateGraph::new()
-        .add_node("a", says("a"))
-        .add_node("b", b)
-        .add_node("c", says("c"))
-        .add_sequence(["a", "b", "c"]);
-    let app = saved(graph);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("b", b).add_node("c", says("c")).add_sequence(["a", "b", "c"]);
+    let app = saved(&mut graph);
     let error = app.invoke(input()).thread("t").control(control).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Drained, "the run was asked to stop: deploy"));
     let seen = app.thread("t").state().await.unwrap();
@@ -258,7 +257,7 @@ async fn a_node_may_watch_its_runs_cancellation() {
 
 #[test]
 fn blocking_runs_need_no_runtime() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     assert_eq!(app.invoke(input()).thread("t").blocking().unwrap().state.log, ["a", "b", "c"]);
     let mut updates = Vec::new();
     app.stream(input()).thread("u").blocking(|event| updates.push(event.to_json())).unwrap();
@@ -267,7 +266,7 @@ fn blocking_runs_need_no_runtime() {
 
 #[tokio::test]
 async fn a_blocking_run_inside_a_runtime_is_refused() {
-    let error = saved(a_b_c()).invoke(input()).thread("t").blocking().unwrap_err();
+    let error = saved(&mut a_b_c()).invoke(input()).thread("t").blocking().unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (
@@ -279,14 +278,14 @@ async fn a_blocking_run_inside_a_runtime_is_refused() {
 
 #[tokio::test]
 async fn a_blocking_run_is_fine_where_a_runtime_lets_threads_block() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let run = move || app.invoke(input()).thread("t").blocking().unwrap().state.log;
     assert_eq!(tokio::task::spawn_blocking(run).await.unwrap(), ["a", "b", "c"]);
 }
 
 #[tokio::test]
 async fn the_greatest_recursion_limits_are_no_limit() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     for limit in [usize::MAX, usize::MAX / 2, i64::MAX as usize - 1] {
         let thread = limit.to_string();
         let run = app.invoke(input()).thread(thread.clone()).recursion_limit(limit).interrupt_before(["c"]);

@@ -40,10 +40,12 @@ fn ten_rounds(runs: &Count) -> StateGraph<Notes> {
         runs.up();
         async { Notes::update().total(1) }
     };
-    StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("n", node)
         .add_edge(START, "n")
-        .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END })
+        .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END });
+    graph
 }
 
 /// Whether each save was waited for.
@@ -160,7 +162,8 @@ async fn the_saves_beside_a_run_are_bounded() {
         counted.up();
         async { Notes::update().total(1) }
     };
-    let graph = StateGraph::<Notes>::new().add_node("n", endless).add_edge(START, "n").add_edge("n", "n");
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("n", endless).add_edge(START, "n").add_edge("n", "n");
     let app = graph.checkpointer(Hooked::new(hook)).compile().unwrap();
     let run = tokio::spawn(app.invoke(()).thread("t").recursion_limit(1000).into_future());
     for _ in 0..10_000 {
@@ -235,7 +238,8 @@ async fn a_failed_save_fails_the_run_even_if_user_code_swallows_it() {
 #[tokio::test]
 async fn a_loop_that_never_waits_lets_others_have_the_thread() {
     for checkpointer in [None, Some(MemorySaver::new())] {
-        let graph = StateGraph::<Notes>::new()
+        let mut graph = StateGraph::<Notes>::new();
+        graph
             .add_node("n", async |_: Notes| Notes::update().total(1))
             .add_edge(START, "n")
             .add_conditional_edges("n", |notes: &Notes| if notes.total < 1_000_000 { "n" } else { END });
@@ -270,7 +274,8 @@ async fn steps_that_are_saved_on_the_spot_let_others_have_the_thread_in_time() {
         counted.up();
         async { Notes::update().total(1) }
     };
-    let graph = StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("n", node)
         .add_edge(START, "n")
         .add_conditional_edges("n", |notes: &Notes| if notes.total < 300 { "n" } else { END });
@@ -309,7 +314,8 @@ async fn a_save_goes_on_while_a_task_that_outlives_its_node_saves_too() {
             tokio::spawn(audit.call(&cx, notes.total).into_future());
             async { Notes::update().total(1) }
         };
-        let graph = StateGraph::new()
+        let mut graph = StateGraph::new();
+        graph
             .add_node("n", node)
             .add_edge(START, "n")
             .add_conditional_edges("n", |notes: &Notes| if notes.total < 10 { "n" } else { END });
@@ -346,7 +352,8 @@ async fn a_dropped_run_drops_the_save_that_it_waited_for() {
         *keep.lock().unwrap() = Some(cx);
         async { Notes::update().total(1) }
     };
-    let graph = StateGraph::new().add_node("n", node).add_edge(START, "n");
+    let mut graph = StateGraph::new();
+    graph.add_node("n", node).add_edge(START, "n");
     let saver = Hooked::new(NeverDone(connection.clone(), Count::default()));
     let app = graph.checkpointer(saver).compile().unwrap();
     let run = tokio::spawn(app.invoke(()).thread("t").durability(Durability::Sync).into_future());
@@ -363,14 +370,15 @@ async fn a_dropped_run_drops_the_save_that_it_waited_for() {
 #[tokio::test]
 async fn a_merge_that_fails_at_exit_keeps_what_was_before_it() {
     let topic = |name: &'static str| move |_: Notes| async move { Notes::update().topic(name) };
-    let side_by_side = StateGraph::new()
+    let mut side_by_side = StateGraph::new();
+    side_by_side
         .add_node("a", says("a"))
         .add_node("b", topic("b"))
         .add_node("c", topic("c"))
         .add_edge(START, "a")
         .add_edge("a", "b")
         .add_edge("a", "c");
-    let app = saved(side_by_side);
+    let app = saved(&mut side_by_side);
     let run = app.invoke(Notes::update().log(["in"])).thread("t").durability(Durability::Exit);
     assert_eq!(run.await.unwrap_err().kind(), ErrorKind::InvalidUpdate);
     let kept = app.thread("t").state().await.unwrap();

@@ -11,7 +11,8 @@ fn keys(id: &str, byte: u8) -> Keys {
 }
 
 fn echo(saver: impl Checkpointer) -> CompiledStateGraph<AgentState> {
-    let graph = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("echo", EchoAgent).add_edge(START, "echo");
     graph.checkpointer(saver).compile().unwrap()
 }
 

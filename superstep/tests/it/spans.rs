@@ -102,7 +102,8 @@ async fn an_attempt_that_comes_later_is_in_its_step_too() {
         }
     };
     let options = NodeOptions::new().retry(RetryPolicy::new());
-    let graph = StateGraph::new().add_node_with("a", fails_once, options).add_node("b", says("b"));
+    let mut graph = StateGraph::new();
+    graph.add_node_with("a", fails_once, options).add_node("b", says("b"));
     let app = graph.add_edge(START, "a").add_edge(START, "b").name("g").compile().unwrap();
     let spans = Recorder::of(app.invoke(Notes::update().topic("t")).into_future()).await;
     let task = |attempt, node| format!("run graph=g > step step=1 > task attempt={attempt} node={node} step=1");

@@ -14,7 +14,8 @@ async fn model(state: AgentState) -> AgentStateUpdate {
 }
 
 fn chat(saver: SqliteSaver) -> CompiledStateGraph<AgentState> {
-    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("model", model).add_edge(START, "model");
     graph.checkpointer(saver).compile().unwrap()
 }
 
@@ -219,7 +220,8 @@ fn each_flip(value: &rusqlite::types::Value) -> Vec<rusqlite::types::Value> {
 /// A checkpoint as a run makes it.
 async fn pattern() -> CheckpointRecord {
     let saver = MemorySaver::new();
-    let graph = StateGraph::<AgentState>::new().add_node("model", model).add_edge(START, "model");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("model", model).add_edge(START, "model");
     let app = graph.checkpointer(saver.clone()).compile().unwrap();
     app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
     saver.get("t", "", None).await.unwrap().unwrap().record
@@ -324,7 +326,8 @@ async fn a_thread_of_ten_thousand_steps_is_read_from_a_bounded_number_of_rows() 
 fn counting(saver: &SqliteSaver, steps: u64) -> CompiledStateGraph<Counter> {
     let count = async |state: Counter| CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) };
     let next = move |state: &Counter| if state.steps.is_multiple_of(steps) { END } else { "count" };
-    let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
+    let mut graph = StateGraph::<Counter>::new();
+    graph.add_node("count", count).add_edge(START, "count");
     graph.add_conditional_edges("count", next).checkpointer(saver.clone()).compile().unwrap()
 }
 
@@ -355,9 +358,9 @@ async fn outlines_refer_to_no_rows_that_others_removed() {
                 Ok::<_, BoxError>(CounterUpdate { steps: Some(state.steps + 1), log: Some(vec![state.steps]) })
             }
         };
-        let graph = StateGraph::<Counter>::new().add_node("count", count).add_edge(START, "count");
-        let graph =
-            graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
+        let mut graph = StateGraph::<Counter>::new();
+        graph.add_node("count", count).add_edge(START, "count");
+        graph.add_conditional_edges("count", |state: &Counter| if state.steps < STEPS { "count" } else { END });
         let app = graph.checkpointer(saver).compile().unwrap();
         app.invoke(Counter::default()).thread("t").durability(Durability::Sync).await.unwrap();
         let whole = app.thread("t").state().await.unwrap().state;

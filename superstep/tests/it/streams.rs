@@ -11,7 +11,7 @@ use crate::support::{Notes, a_b_c, events, saved, says};
 /// The runtime lets a task receive only so many events before it must give way; what is left then is not lost.
 #[tokio::test]
 async fn every_event_arrives_however_much_the_runtime_lets_through_at_once() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     for used in 0..160 {
         tokio::task::yield_now().await;
         for _ in 0..used {
@@ -28,7 +28,7 @@ async fn every_event_arrives_however_much_the_runtime_lets_through_at_once() {
 
 #[tokio::test]
 async fn updates_are_shown_if_nothing_else_is_asked_for() {
-    let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").start()).await;
+    let all = events(saved(&mut a_b_c()).stream(Notes::update().total(1)).thread("t").start()).await;
     let updates: Vec<_> = all.iter().map(|e| e["data"].clone()).collect();
     assert_eq!(
         updates,
@@ -38,7 +38,7 @@ async fn updates_are_shown_if_nothing_else_is_asked_for() {
 
 #[tokio::test]
 async fn nothing_is_shown_if_no_mode_is_asked_for() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     assert!(events(app.stream(Notes::update().total(1)).thread("t").modes([]).start()).await.is_empty());
     assert_eq!(app.thread("t").state().await.unwrap().state.log, ["a", "b", "c"], "it ran all the same");
 }
@@ -46,7 +46,7 @@ async fn nothing_is_shown_if_no_mode_is_asked_for() {
 #[tokio::test]
 async fn each_mode_shows_its_own() {
     let count = |mode: Mode| async move {
-        let all = events(saved(a_b_c()).stream(Notes::update().total(1)).thread("t").mode(mode).start()).await;
+        let all = events(saved(&mut a_b_c()).stream(Notes::update().total(1)).thread("t").mode(mode).start()).await;
         assert!(all.iter().all(|e| e["mode"] == format!("{mode:?}")), "{all:?}");
         all.len()
     };
@@ -119,7 +119,7 @@ async fn an_error_is_the_last_thing_a_stream_gives() {
 
 #[tokio::test]
 async fn a_stream_that_ended_well_has_the_output() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let mut stream = app.stream(Notes::update().total(1)).thread("t").start();
     while let Some(event) = stream.next().await {
         event.unwrap();
@@ -222,7 +222,8 @@ async fn json_leaves_out_what_is_never_encoded_and_says_what_cannot_be() {
 /// As in LangGraph: a step each, so that what is shown does not depend on which graph happens not to wait.
 #[tokio::test]
 async fn graphs_beside_each_other_take_turns_while_someone_watches() {
-    let short = StateGraph::new().add_node("p", says("p")).add_node("q", says("q")).add_sequence(["p", "q"]);
+    let mut short = StateGraph::new();
+    short.add_node("p", says("p")).add_node("q", says("q")).add_sequence(["p", "q"]);
     let app = saved(
         StateGraph::new()
             .add_node("x", a_b_c().compile().unwrap())

@@ -24,15 +24,15 @@ fn asking(runs: &Count) -> StateGraph<Notes> {
         Ok::<_, Interrupted>(Notes::update().log([answer]))
     };
     let last = |notes: Notes| async move { Notes::update().topic(format!("last saw {}", notes.log.join(" "))) };
-    StateGraph::new()
-        .add_node("first", first)
-        .add_node("ask", ask)
-        .add_node("last", last)
-        .add_sequence(["first", "ask", "last"])
+    let mut graph = StateGraph::new();
+    graph.add_node("first", first).add_node("ask", ask).add_node("last", last).add_sequence(["first", "ask", "last"]);
+    graph
 }
 
 fn around(child: CompiledStateGraph<Notes>) -> StateGraph<Notes> {
-    StateGraph::new().add_node("child", child).add_edge(START, "child")
+    let mut graph = StateGraph::new();
+    graph.add_node("child", child).add_edge(START, "child");
+    graph
 }
 
 /// The thread of the subgraph that waits now.
@@ -41,18 +41,18 @@ async fn inside(thread: &Thread<Notes>) -> Thread<Notes> {
     seen.tasks[0].state.as_ref().expect("the task has a subgraph").thread().expect("over notes")
 }
 
-async fn waiting(child: StateGraph<Notes>) -> CompiledStateGraph<Notes> {
-    let app = saved(around(child.compile().unwrap()));
+async fn waiting(child: &StateGraph<Notes>) -> CompiledStateGraph<Notes> {
+    let app = saved(&mut around(child.compile().unwrap()));
     assert_eq!(app.invoke(input()).thread("t").await.unwrap().interrupts.len(), 1);
     app
 }
 
 #[tokio::test]
 async fn a_change_inside_is_seen_when_the_run_goes_on() {
-    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 2] = [|g| g, StateGraph::persistent];
+    let kinds: [fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>; 2] = [|g| g, StateGraph::persistent];
     for kind in kinds {
         let runs = Count::default();
-        let app = waiting(kind(asking(&runs))).await;
+        let app = waiting(kind(&mut asking(&runs))).await;
         let child = inside(&app.thread("t")).await;
         let at = child.update(Notes::update().log(["by hand"])).as_node("first").await.unwrap();
         assert!(at.namespace.starts_with("child"), "{at:?}");
@@ -71,7 +71,7 @@ async fn a_change_inside_is_seen_when_the_run_goes_on() {
 
 #[tokio::test]
 async fn a_change_inside_decides_what_runs_next_there() {
-    let app = waiting(asking(&Count::default())).await;
+    let app = waiting(&asking(&Count::default())).await;
     let child = inside(&app.thread("t")).await;
     child.update(Notes::update().log(["answered by hand"])).as_node("ask").await.unwrap();
     let out = app.invoke(GoOn).thread("t").await.unwrap();
@@ -82,7 +82,7 @@ async fn a_change_inside_decides_what_runs_next_there() {
 #[tokio::test]
 async fn a_change_two_levels_deep_is_seen_at_the_top() {
     let middle = around(asking(&Count::default()).compile().unwrap());
-    let app = saved(around(middle.compile().unwrap()));
+    let app = saved(&mut around(middle.compile().unwrap()));
     app.invoke(input()).thread("t").await.unwrap();
     let bottom = inside(&inside(&app.thread("t")).await).await;
     let at = bottom.update(Notes::update().log(["deep"])).as_node("first").await.unwrap();
@@ -97,7 +97,8 @@ async fn a_change_two_levels_deep_is_seen_at_the_top() {
 
 #[tokio::test]
 async fn a_change_of_one_subgraph_leaves_its_sibling_alone() {
-    let graph = StateGraph::new()
+    let mut graph = StateGraph::new();
+    graph
         .add_node("x", asking(&Count::default()).output(["log"]).compile().unwrap())
         .add_node("y", asking(&Count::default()).output(["log"]).compile().unwrap());
     let app = saved(graph.add_edge(START, "x").add_edge(START, "y"));
@@ -117,7 +118,7 @@ async fn a_change_of_one_subgraph_leaves_its_sibling_alone() {
 
 #[tokio::test]
 async fn the_history_of_a_subgraph_is_its_own() {
-    let app = waiting(asking(&Count::default())).await;
+    let app = waiting(&asking(&Count::default())).await;
     let child = inside(&app.thread("t")).await;
     child.update(Notes::update().log(["by hand"])).as_node("first").await.unwrap();
     app.invoke(Resume::value("yes")).thread("t").await.unwrap();
@@ -133,9 +134,8 @@ async fn the_history_of_a_subgraph_is_its_own() {
 
 #[tokio::test]
 async fn the_thread_of_a_subgraph_is_given_only_as_what_it_is() {
-    let child = StateGraph::<superstep::AgentState>::new()
-        .add_node("n", async |_: superstep::AgentState, cx: Context| cx.interrupt::<()>("what?"))
-        .add_edge(START, "n");
+    let mut child = StateGraph::<superstep::AgentState>::new();
+    child.add_node("n", async |_: superstep::AgentState, cx: Context| cx.interrupt::<()>("what?")).add_edge(START, "n");
     let map = MappedGraph::new(child.compile().unwrap(), |_: &Notes| (), |_: &superstep::AgentState| Notes::update());
     let app = saved(StateGraph::new().add_node("child", map).add_edge(START, "child"));
     app.invoke(input()).thread("t").await.unwrap();
@@ -154,7 +154,7 @@ async fn a_stateless_subgraph_has_no_thread() {
 
 #[tokio::test]
 async fn a_change_inside_as_an_unknown_node_is_refused_and_changes_nothing() {
-    let app = waiting(asking(&Count::default())).await;
+    let app = waiting(&asking(&Count::default())).await;
     let child = inside(&app.thread("t")).await;
     let before = trace(&child).await.unwrap();
     let error = child.update(input()).as_node("child").await.unwrap_err();
@@ -177,9 +177,9 @@ async fn a_checkpointer_of_a_subgraph_is_not_used_inside_a_parent() {
 
 #[tokio::test]
 async fn a_subgraph_goes_on_with_its_parent_only() {
-    let kinds: [fn(StateGraph<Notes>) -> StateGraph<Notes>; 2] = [|g| g, StateGraph::persistent];
+    let kinds: [fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>; 2] = [|g| g, StateGraph::persistent];
     for kind in kinds {
-        let app = waiting(kind(asking(&Count::default()))).await;
+        let app = waiting(kind(&mut asking(&Count::default()))).await;
         let error = inside(&app.thread("t")).await.resume().await.unwrap_err();
         let words = "a subgraph goes on with the graph around it; resume that graph's thread";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, words));
@@ -188,7 +188,7 @@ async fn a_subgraph_goes_on_with_its_parent_only() {
 
 #[tokio::test]
 async fn a_run_may_start_at_a_change_made_inside() {
-    let app = waiting(asking(&Count::default())).await;
+    let app = waiting(&asking(&Count::default())).await;
     let at = inside(&app.thread("t")).await.update(Notes::update().log(["by hand"])).as_node("ask").await.unwrap();
     let out = app.invoke(GoOn).at(&at).await.unwrap();
     assert_eq!(out.state.topic.as_deref(), Some("last saw first by hand"));

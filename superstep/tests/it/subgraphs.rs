@@ -15,14 +15,17 @@ fn one_node(name: &'static str) -> CompiledStateGraph<Notes> {
 }
 
 fn inside(child: CompiledStateGraph<Notes>) -> StateGraph<Notes> {
-    StateGraph::new().add_node("child", child).add_edge(START, "child")
+    let mut graph = StateGraph::new();
+    graph.add_node("child", child).add_edge(START, "child");
+    graph
 }
 
 #[tokio::test]
 async fn a_field_that_was_never_written_is_not_written_by_a_subgraph() {
-    let child = || StateGraph::new().add_node("a", says("a")).add_edge(START, "a");
-    for child in [child(), child().persistent(), child().stateless()] {
-        let app = inside(child.compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
+    let mut child = StateGraph::new();
+    child.add_node("a", says("a")).add_edge(START, "a");
+    for child in [child.compile(), child.stateless().compile(), child.persistent().compile()] {
+        let app = inside(child.unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
         let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
         // The reducers of the parent apply to what the child gives back, inherited items included.
         assert_eq!(out.to_json(), json!({ "log": ["a"], "total": 2 }), "`topic` has no value");
@@ -31,7 +34,8 @@ async fn a_field_that_was_never_written_is_not_written_by_a_subgraph() {
 
 #[tokio::test]
 async fn subgraphs_side_by_side_do_not_clash_over_a_field_that_nobody_wrote() {
-    let graph = StateGraph::new().add_node("x", one_node("a")).add_node("y", one_node("b"));
+    let mut graph = StateGraph::new();
+    graph.add_node("x", one_node("a")).add_node("y", one_node("b"));
     let app = graph.add_edge(START, "x").add_edge(START, "y").compile().unwrap();
     let out = app.invoke(Notes::update().total(1)).await.unwrap();
     assert_eq!(out.state.log, ["a", "b"]);
@@ -74,7 +78,9 @@ fn asking(runs: &Count) -> StateGraph<Notes> {
         let answer: String = cx.interrupt("what?")?;
         Ok::<_, Interrupted>(Notes::update().log([answer]))
     };
-    StateGraph::new().add_node("first", first).add_node("ask", ask).add_sequence(["first", "ask"])
+    let mut graph = StateGraph::new();
+    graph.add_node("first", first).add_node("ask", ask).add_sequence(["first", "ask"]);
+    graph
 }
 
 #[tokio::test]
@@ -103,7 +109,8 @@ async fn questions_of_graphs_that_a_node_runs_at_once_are_all_open() {
             Ok::<_, BoxError>(Notes::update().log([&one?, &other?].map(|out| out.state.log[1].clone())))
         }
     };
-    let graph = StateGraph::new().add_node("calls", node).add_edge(START, "calls");
+    let mut graph = StateGraph::new();
+    graph.add_node("calls", node).add_edge(START, "calls");
     let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
     let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
     let ids: Vec<_> = out.interrupts.iter().map(|question| question.id.clone()).collect();
@@ -125,10 +132,13 @@ async fn a_stateless_subgraph_runs_again_from_its_start() {
 #[tokio::test]
 async fn a_persistent_subgraph_keeps_one_history_for_all_calls() {
     let logs = |persistent: bool| async move {
-        let child = StateGraph::<Notes>::new().add_node("n", says("n")).add_edge(START, "n").input(["total"]);
-        let child = if persistent { child.persistent() } else { child }.compile().unwrap();
+        let mut child = StateGraph::<Notes>::new();
+        child.add_node("n", says("n")).add_edge(START, "n").input(["total"]);
+        if persistent {
+            child.persistent();
+        }
         let map = MappedGraph::new(
-            child,
+            child.compile().unwrap(),
             |_: &Notes| Notes::update().total(1),
             |child: &Notes| Notes::update().log([format!("{} of {}", child.log.len(), child.total)]),
         );
@@ -175,7 +185,8 @@ async fn a_failure_inside_is_gone_on_with_inside() {
             if failed { Err::<NotesUpdate, BoxError>("not yet".into()) } else { Ok(Notes::update().log(["second"])) }
         }
     };
-    let child = StateGraph::new().add_node("first", first).add_node("second", second).add_sequence(["first", "second"]);
+    let mut child = StateGraph::new();
+    child.add_node("first", first).add_node("second", second).add_sequence(["first", "second"]);
     let app = inside(child.compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
     let error = app.invoke(Notes::update().total(1)).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("not yet"), "{error}");
@@ -191,7 +202,9 @@ fn cached(runs: &Count) -> StateGraph<Notes> {
         async { Notes::update().log(["n"]) }
     };
     let options = NodeOptions::new().cache(CachePolicy::new());
-    StateGraph::new().add_node_with("n", node, options).add_edge(START, "n").name("child")
+    let mut graph = StateGraph::new();
+    graph.add_node_with("n", node, options).add_edge(START, "n").name("child");
+    graph
 }
 
 #[tokio::test]
@@ -212,11 +225,13 @@ async fn a_subgraph_uses_the_cache_of_its_run_or_else_its_own() {
 async fn a_subgraph_is_given_the_fields_that_its_node_reads() {
     let tells = |notes: Notes| async move { Notes::update().log([format!("{:?} {}", notes.topic, notes.total)]) };
     let child = || {
-        let graph = StateGraph::new().add_node("tells", tells).add_edge(START, "tells");
+        let mut graph = StateGraph::new();
+        graph.add_node("tells", tells).add_edge(START, "tells");
         graph.output(["log"]).compile().unwrap()
     };
     let log = |options: NodeOptions<Notes>| async move {
-        let app = StateGraph::new().add_node_with("child", child(), options).add_edge(START, "child");
+        let mut app = StateGraph::new();
+        app.add_node_with("child", child(), options).add_edge(START, "child");
         app.compile().unwrap().invoke(Notes::update().topic("t").total(3)).await.unwrap().state.log.join(" ")
     };
     assert_eq!(log(NodeOptions::new()).await, "Some(\"t\") 3");
@@ -226,7 +241,7 @@ async fn a_subgraph_is_given_the_fields_that_its_node_reads() {
 #[tokio::test]
 async fn a_subgraph_stops_where_it_was_compiled_to_and_the_run_with_it() {
     let runs = Count::default();
-    let app = inside(asking(&runs).interrupt_before(["ask"]).compile().unwrap());
+    let mut app = inside(asking(&runs).interrupt_before(["ask"]).compile().unwrap());
     let app = app.checkpointer(MemorySaver::new()).compile().unwrap();
     let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
     assert!(out.interrupts.is_empty(), "nobody has asked yet");
@@ -268,11 +283,14 @@ fn sends_to_a_graph<T: serde::Serialize + std::marker::Send + Sync + 'static>(
     payload: fn(&str) -> T,
 ) -> StateGraph<Notes> {
     let logs = async |notes: Notes| Notes::update().log([format!("{:?} {}", notes.topic, notes.total)]);
-    let child = StateGraph::<Notes>::new().add_node("logs", logs).add_edge(START, "logs").output(["log"]);
+    let mut child = StateGraph::<Notes>::new();
+    child.add_node("logs", logs).add_edge(START, "logs").output(["log"]);
     let fan_out = move |notes: &Notes| -> Vec<Send> {
         notes.topic.iter().flat_map(|t| t.split(' ')).map(|word| Send::new("child", payload(word))).collect()
     };
-    StateGraph::new().add_node("child", child.compile().unwrap()).add_conditional_edges(START, fan_out)
+    let mut graph = StateGraph::new();
+    graph.add_node("child", child.compile().unwrap()).add_conditional_edges(START, fan_out);
+    graph
 }
 
 #[tokio::test]

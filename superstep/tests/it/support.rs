@@ -30,15 +30,13 @@ pub(crate) fn says(
 
 /// `a`, then `b`, then `c`; each logs its name.
 pub(crate) fn a_b_c() -> StateGraph<Notes> {
-    StateGraph::new()
-        .add_node("a", says("a"))
-        .add_node("b", says("b"))
-        .add_node("c", says("c"))
-        .add_sequence(["a", "b", "c"])
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("b", says("b")).add_node("c", says("c")).add_sequence(["a", "b", "c"]);
+    graph
 }
 
 /// The graph, saved in memory.
-pub(crate) fn saved(graph: StateGraph<Notes>) -> superstep::CompiledStateGraph<Notes> {
+pub(crate) fn saved(graph: &mut StateGraph<Notes>) -> superstep::CompiledStateGraph<Notes> {
     graph.checkpointer(MemorySaver::new()).compile().expect("the graph has no mistakes")
 }
 

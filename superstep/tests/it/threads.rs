@@ -15,7 +15,7 @@ fn input() -> NotesUpdate {
 }
 
 async fn finished() -> Thread<Notes> {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").metadata("who", "ada").await.unwrap();
     app.thread("t")
 }
@@ -30,7 +30,7 @@ fn steps(found: &[StateSnapshot<Notes>]) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_threads_name_may_be_borrowed_from_a_string_wherever_it_is_asked_for() {
-    let (app, name) = (saved(a_b_c()), String::from("t"));
+    let (app, name) = (saved(&mut a_b_c()), String::from("t"));
     app.invoke(input()).thread(&name).await.unwrap();
     assert_eq!(app.get_state(&name).await.unwrap().step, app.thread(&name).state().await.unwrap().step);
     assert_eq!(app.copy_thread(&name, &format!("{name}2")).await.unwrap().name(), "t2");
@@ -39,12 +39,12 @@ async fn a_threads_name_may_be_borrowed_from_a_string_wherever_it_is_asked_for()
 #[test]
 fn a_thread_says_which_it_is() {
     let words = "Thread { name: \"t\", namespace: \"\", checkpoint: None, .. }";
-    assert_eq!(format!("{:?}", saved(a_b_c()).thread("t")), words);
+    assert_eq!(format!("{:?}", saved(&mut a_b_c()).thread("t")), words);
 }
 
 #[tokio::test]
 async fn an_unknown_thread_is_empty() {
-    let thread = saved(a_b_c()).thread("nobody");
+    let thread = saved(&mut a_b_c()).thread("nobody");
     let state = thread.state().await.unwrap();
     assert!(state.checkpoint.is_none() && state.next.is_empty() && state.tasks.is_empty());
     assert_eq!((state.values(), thread.history().await.unwrap().len(), thread.name()), (json!({}), 0, "nobody"));
@@ -109,7 +109,8 @@ async fn an_update_without_a_node_is_from_the_node_that_ran_last() {
 
 #[tokio::test]
 async fn an_update_that_could_be_from_several_nodes_is_refused() {
-    let graph = StateGraph::new().add_node("x", says("x")).add_node("y", says("y"));
+    let mut graph = StateGraph::new();
+    graph.add_node("x", says("x")).add_node("y", says("y"));
     let app = saved(graph.add_edge(START, "x").add_edge(START, "y"));
     app.invoke(input()).thread("t").await.unwrap();
     let error = app.thread("t").update(input()).await.unwrap_err();
@@ -121,7 +122,7 @@ async fn an_update_that_could_be_from_several_nodes_is_refused() {
 
 #[tokio::test]
 async fn an_update_of_a_new_thread_is_from_the_start() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.update_state("t", Notes::update().log(["first"]), None).await.unwrap();
     let state = app.get_state("t").await.unwrap();
     assert_eq!((state.next.clone(), state.source, state.step), (vec!["a".to_owned()], Some(Source::Update), Some(0)));
@@ -170,7 +171,7 @@ async fn a_copy_may_be_updated_at_once() {
 
 #[tokio::test]
 async fn nothing_cannot_be_copied() {
-    let error = saved(a_b_c()).thread("nobody").copy().await.err().unwrap();
+    let error = saved(&mut a_b_c()).thread("nobody").copy().await.err().unwrap();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (ErrorKind::InvalidUpdate, "there is no checkpoint to copy")
@@ -179,7 +180,7 @@ async fn nothing_cannot_be_copied() {
 
 #[tokio::test]
 async fn an_input_may_be_put_in_without_running_it() {
-    let thread = saved(a_b_c()).thread("t");
+    let thread = saved(&mut a_b_c()).thread("t");
     thread.update_as_input(input()).await.unwrap();
     let state = thread.state().await.unwrap();
     assert_eq!(
@@ -204,7 +205,7 @@ async fn what_is_left_to_do_may_be_dropped() {
 
 #[tokio::test]
 async fn several_updates_are_steps_and_those_of_one_list_are_one() {
-    let thread = saved(a_b_c()).thread("t");
+    let thread = saved(&mut a_b_c()).thread("t");
     let line = |line: &str| Notes::update().log([line]);
     let steps =
         [Superstep::updates([(line("one"), "a")]), Superstep::updates([(line("two"), "b"), (line("three"), "c")])];
@@ -217,7 +218,7 @@ async fn several_updates_are_steps_and_those_of_one_list_are_one() {
 
 #[tokio::test]
 async fn steps_by_hand_may_be_inputs_ends_and_copies() {
-    let thread = saved(a_b_c()).thread("t");
+    let thread = saved(&mut a_b_c()).thread("t");
     let steps = [
         Superstep::input(input()),
         Superstep::clear_tasks(),
@@ -239,7 +240,7 @@ async fn steps_by_hand_may_be_inputs_ends_and_copies() {
 
 #[tokio::test]
 async fn the_end_makes_no_updates_by_hand() {
-    let thread = saved(a_b_c()).thread("t");
+    let thread = saved(&mut a_b_c()).thread("t");
     let refused = "`END` makes no updates; use `clear_tasks` to drop what is left to do";
     let error = thread.bulk_update([Superstep::updates([(input(), END)])]).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidUpdate, refused));
@@ -256,7 +257,7 @@ async fn a_fork_may_say_as_which_node() {
 
 #[tokio::test]
 async fn a_thread_runs_and_streams_from_where_it_is() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let thread = app.thread("t");
     thread.invoke(input()).await.unwrap();
     let before_c = thread.at(at(&thread, "c").await.checkpoint.unwrap().id);
@@ -269,7 +270,7 @@ async fn a_thread_runs_and_streams_from_where_it_is() {
 
 #[tokio::test]
 async fn empty_bulk_updates_are_refused() {
-    let thread = saved(a_b_c()).thread("t");
+    let thread = saved(&mut a_b_c()).thread("t");
     for steps in [vec![], vec![Superstep::updates::<NotesUpdate, &str>([])]] {
         let error = thread.bulk_update(steps).await.unwrap_err();
         assert_eq!(error.to_string(), "a bulk update needs at least one step, and every step at least one update");
@@ -307,12 +308,13 @@ async fn a_bulk_update_that_fails_keeps_the_steps_before_and_nothing_of_the_one_
 
 #[tokio::test]
 async fn an_update_that_fails_leaves_no_result_for_a_node_that_waits() {
-    let graph = || StateGraph::new().add_node("x", says("x")).add_node("y", says("y"));
     let unclear = vec![by("x", "by hand"), by("nobody", "by hand")];
     let conflict = |topic: &str, node: &str| (Notes::update().topic(topic), node.to_owned());
     let twice = vec![conflict("one", "x"), conflict("two", "y")];
     for (updates, words) in [(unclear, "there is no node `nobody`"), (twice, "can receive only one value per step")] {
-        let app = saved(graph().add_edge(START, "x").add_edge(START, "y").interrupt_before(["*"]));
+        let mut graph = StateGraph::new();
+        graph.add_node("x", says("x")).add_node("y", says("y")).add_edge(START, "x").add_edge(START, "y");
+        let app = saved(graph.interrupt_before(["*"]));
         app.invoke(input()).thread("t").await.unwrap();
         let error = app.thread("t").bulk_update([Superstep::updates(updates)]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidUpdate, "{error}");
@@ -352,7 +354,7 @@ async fn a_bulk_update_that_cannot_be_saved_says_so_and_keeps_what_was() {
 
 #[tokio::test]
 async fn a_deleted_thread_is_gone_and_others_are_not() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("x").await.unwrap();
     app.invoke(input()).thread("y").await.unwrap();
     app.thread("x").delete().await.unwrap();
@@ -369,7 +371,7 @@ async fn going_on_with_a_finished_thread_gives_its_state() {
 
 #[tokio::test]
 async fn a_graph_offers_what_its_threads_do() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     let updates = [Superstep::updates([by("a", "one")]), Superstep::updates([by("b", "two")])];
     app.bulk_update_state("t", updates).await.unwrap();
     assert_eq!(steps(&app.get_state_history("t").await.unwrap()), [1, 0]);
@@ -392,7 +394,8 @@ async fn a_history_is_listed_by_several_conditions_at_once() {
 async fn after_the_node_that_ran_last_is_gone_an_update_must_say_which_node_it_is_from() {
     let saver = MemorySaver::new();
     let graph = |last: &'static str| {
-        let graph = StateGraph::new().add_node("a", says("a")).add_node(last, says(last)).add_sequence(["a", last]);
+        let mut graph = StateGraph::new();
+        graph.add_node("a", says("a")).add_node(last, says(last)).add_sequence(["a", last]);
         graph.checkpointer(saver.clone()).compile().unwrap()
     };
     graph("old").invoke(input()).thread("t").await.unwrap();

@@ -34,11 +34,12 @@ fn counts(
     }
 }
 
-type Kind = fn(StateGraph<Notes>) -> StateGraph<Notes>;
+type Kind = fn(&mut StateGraph<Notes>) -> &mut StateGraph<Notes>;
 
 /// `before`, then a child of `one` and `two`, then `after`; the child gives back its log.
 fn graph(kind: Kind, runs: &Runs) -> CompiledStateGraph<Notes> {
-    let child = StateGraph::new()
+    let mut child = StateGraph::new();
+    child
         .add_node("one", counts("one", &runs.one))
         .add_node("two", counts("two", &runs.two))
         .add_sequence(["one", "two"])
@@ -46,7 +47,7 @@ fn graph(kind: Kind, runs: &Runs) -> CompiledStateGraph<Notes> {
         .output(["log"]);
     StateGraph::new()
         .add_node("before", counts("before", &runs.before))
-        .add_node("child", kind(child).compile().unwrap())
+        .add_node("child", kind(&mut child).compile().unwrap())
         .add_node("after", counts("after", &runs.after))
         .add_sequence(["before", "child", "after"])
         .checkpointer(MemorySaver::new())
@@ -141,13 +142,15 @@ async fn a_replay_asks_a_question_inside_again() {
             let answer: String = cx.interrupt("what?")?;
             Ok::<_, Interrupted>(Notes::update().log([answer]))
         };
-        let child = StateGraph::new()
+        let mut child = StateGraph::new();
+        child
             .add_node("one", counts("one", &runs))
             .add_node("ask", ask)
             .add_sequence(["one", "ask"])
             .input(["topic"])
             .output(["log"]);
-        let app = saved(StateGraph::new().add_node("child", kind(child).compile().unwrap()).add_edge(START, "child"));
+        let app =
+            saved(StateGraph::new().add_node("child", kind(&mut child).compile().unwrap()).add_edge(START, "child"));
         app.invoke(input()).thread("t").await.unwrap();
         let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
         assert_eq!(out.state.log, ["one", "yes"]);
@@ -160,7 +163,7 @@ async fn a_replay_asks_a_question_inside_again() {
 
 #[tokio::test]
 async fn a_run_may_start_at_a_checkpoint_by_its_place() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let before_b = at(&app.thread("t"), "b").await;
     let other = app.thread("t").at(before_b.id).update(Notes::update().log(["by hand"])).as_node("a").await.unwrap();
@@ -178,7 +181,7 @@ async fn a_run_may_start_at_a_checkpoint_by_its_place() {
 
 #[tokio::test]
 async fn new_input_may_start_at_an_old_checkpoint() {
-    let app = saved(a_b_c());
+    let app = saved(&mut a_b_c());
     app.invoke(input()).thread("t").await.unwrap();
     let out = app.invoke(Notes::update().topic("new")).at(&at(&app.thread("t"), "b").await).await.unwrap();
     assert_eq!((out.state.topic.as_deref(), out.state.log.join(" ").as_str()), (Some("new"), "a a b c"));

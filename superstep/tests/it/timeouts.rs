@@ -217,11 +217,8 @@ async fn a_send_with_a_limit_of_no_time_is_the_senders_error() {
 async fn a_step_may_take_as_long_as_the_graph_says() {
     let graph = |limit: Duration| {
         let node = |seconds: u32| move |_: Notes| async move { sleep(seconds * SECOND).await };
-        let graph = StateGraph::new()
-            .add_node("quick", node(1))
-            .add_node("slow", node(3))
-            .add_edge(START, "quick")
-            .add_edge(START, "slow");
+        let mut graph = StateGraph::new();
+        graph.add_node("quick", node(1)).add_node("slow", node(3)).add_edge(START, "quick").add_edge(START, "slow");
         graph.step_timeout(limit).compile().unwrap()
     };
     let (took, result) = run(&graph(2 * SECOND)).await;
@@ -257,7 +254,8 @@ fn a_blocking_node_has_no_timeout_or_keeps_to_it() {
     // A computation on the blocking pool cannot be stopped: the graph says so, or the wait for it ends.
     let node = |_: Notes| async { std::future::pending::<()>().await };
     let options = NodeOptions::new().blocking().timeout(Duration::from_millis(50));
-    let graph = StateGraph::<Notes>::new().add_node_with("heavy", node, options).add_edge(START, "heavy");
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node_with("heavy", node, options).add_edge(START, "heavy");
     let Ok(app) = graph.compile() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let guard = runtime.block_on(async {

@@ -40,7 +40,8 @@ fn graph(saver: impl Checkpointer, ran: &Ran, switch: Option<Switch>) -> Compile
             }
         }
     };
-    let graph = StateGraph::<Notes>::new()
+    let mut graph = StateGraph::<Notes>::new();
+    graph
         .add_node("first", node("first"))
         .add_node("left", node("left"))
         .add_node("right", node("right"))

@@ -268,19 +268,19 @@ fn lead(turn: Turn, from: usize, total: i64) -> Lead {
 }
 
 /// Everything but the nodes' functions, which depend on the state.
-fn wire<S: State>(mut graph: StateGraph<S>, spec: &Spec) -> StateGraph<S> {
+fn wire<'a, S: State>(graph: &'a mut StateGraph<S>, spec: &Spec) -> &'a mut StateGraph<S> {
     for entry in &spec.entries {
-        graph = graph.add_edge(START, name(*entry));
+        graph.add_edge(START, name(*entry));
     }
     for (from, node) in spec.nodes.iter().enumerate() {
         for to in node.edges.iter().filter(|to| **to > from) {
-            graph = graph.add_edge(name(from), name(*to));
+            graph.add_edge(name(from), name(*to));
         }
     }
     for (sources, to) in &spec.joins {
         let sources: Vec<String> = sources.iter().filter(|s| **s < *to).map(|s| name(*s)).collect();
         if !sources.is_empty() {
-            graph = graph.add_edge(sources, name(*to));
+            graph.add_edge(sources, name(*to));
         }
     }
     match spec.after_work {
@@ -298,15 +298,15 @@ impl Spec {
 }
 
 /// Everything of a graph inside but its nodes' functions.
-fn wire_inside<S: Persist>(graph: StateGraph<S>, inside: &Inside, spec: &Spec) -> CompiledStateGraph<S> {
-    let graph = graph.add_sequence((0..inside.steps.len()).map(|step| format!("step{step}")));
-    let graph = match inside.keeps {
-        Keeps::Calls => graph,
+fn wire_inside<S: Persist>(graph: &mut StateGraph<S>, inside: &Inside, spec: &Spec) -> CompiledStateGraph<S> {
+    graph.add_sequence((0..inside.steps.len()).map(|step| format!("step{step}")));
+    match inside.keeps {
+        Keeps::Calls => &mut *graph,
         Keeps::One => graph.persistent(),
         Keeps::Nothing => graph.stateless(),
     };
-    let graph = match inside.shares {
-        Shares::All if !spec.has_loops() => graph,
+    match inside.shares {
+        Shares::All if !spec.has_loops() => &mut *graph,
         Shares::Few => graph.input(["last"]).output(["log", "total"]),
         _ => graph
             .input(["total", "last", "best", "news", "hint", "flash"])
@@ -336,20 +336,20 @@ fn typed_node(acts: Vec<Act>) -> impl Fn(Board) -> Ready<BoardUpdate> + std::mar
 fn typed_graph(spec: &Spec) -> CompiledStateGraph<Board> {
     let mut graph = StateGraph::<Board>::new();
     for (ix, node) in spec.nodes.iter().enumerate() {
-        graph = match &node.inside {
+        match &node.inside {
             // A node that may lead back adds one, so that every loop ends.
             None => graph.add_node_with(name(ix), typed_node(node.acts_that_end()), options(node)),
             Some(inside) => {
-                let steps = inside.steps.iter().enumerate();
-                let child = steps.fold(StateGraph::<Board>::new(), |child, (step, acts)| {
-                    child.add_node(format!("step{step}"), typed_node(acts.clone()))
-                });
-                graph.add_node_with(name(ix), wire_inside(child, inside, spec), options(node))
+                let mut child = StateGraph::<Board>::new();
+                for (step, acts) in inside.steps.iter().enumerate() {
+                    child.add_node(format!("step{step}"), typed_node(acts.clone()));
+                }
+                graph.add_node_with(name(ix), wire_inside(&mut child, inside, spec), options(node))
             }
         };
         if !matches!(node.turn, Turn::Nowhere) {
             let turn = node.turn;
-            graph = graph.add_conditional_edges(name(ix), move |board: &Board| fan(lead(turn, ix, board.total)));
+            graph.add_conditional_edges(name(ix), move |board: &Board| fan(lead(turn, ix, board.total)));
         }
     }
     let work = async |Sent(part): Sent<i64>| typed(&work_writes(part));
@@ -368,19 +368,19 @@ fn dynamic_graph(spec: &Spec) -> CompiledStateGraph<JsonState> {
     let fields = same_fields();
     let mut graph = StateGraph::dynamic(fields.clone());
     for (ix, node) in spec.nodes.iter().enumerate() {
-        graph = match &node.inside {
+        match &node.inside {
             None => graph.add_node_with(name(ix), dynamic_node(node.acts_that_end()), options(node)),
             Some(inside) => {
-                let steps = inside.steps.iter().enumerate();
-                let child = steps.fold(StateGraph::dynamic(fields.clone()), |child, (step, acts)| {
-                    child.add_node(format!("step{step}"), dynamic_node(acts.clone()))
-                });
-                graph.add_node_with(name(ix), wire_inside(child, inside, spec), options(node))
+                let mut child = StateGraph::dynamic(fields.clone());
+                for (step, acts) in inside.steps.iter().enumerate() {
+                    child.add_node(format!("step{step}"), dynamic_node(acts.clone()));
+                }
+                graph.add_node_with(name(ix), wire_inside(&mut child, inside, spec), options(node))
             }
         };
         if !matches!(node.turn, Turn::Nowhere) {
             let (turn, fields) = (node.turn, fields.clone());
-            graph = graph.add_conditional_edges(name(ix), move |state: &JsonState| {
+            graph.add_conditional_edges(name(ix), move |state: &JsonState| {
                 let total = state.get(&fields, "total").and_then(Value::as_i64).unwrap_or(0);
                 fan(lead(turn, ix, total))
             });

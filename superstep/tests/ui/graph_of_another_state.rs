@@ -5,8 +5,8 @@ struct Outer {
     topic: Option<String>,
 }
 
-fn nest(inner: CompiledStateGraph<AgentState>) -> StateGraph<Outer> {
-    StateGraph::<Outer>::new().add_node("inner", inner)
+fn nest(graph: &mut StateGraph<Outer>, inner: CompiledStateGraph<AgentState>) {
+    graph.add_node("inner", inner);
 }
 
 fn main() {

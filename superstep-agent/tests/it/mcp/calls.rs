@@ -142,7 +142,8 @@ async fn progress_is_a_sign_of_life() {
     let servers = McpServers::new().add("desk", Desk::default().server().timeout(Duration::from_secs(4)));
     let node = ToolNode::new().tools(servers.tools().await.unwrap());
     let options = NodeOptions::new().timeout(TimeoutPolicy::idle_only(Duration::from_secs(4)));
-    let graph = StateGraph::<AgentState>::new().add_node_with("tools", node, options).add_edge(START, "tools");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node_with("tools", node, options).add_edge(START, "tools");
     let out = graph.compile().unwrap().invoke(asking([("crawl", json!({}))])).await.unwrap();
     assert_eq!(out.state.messages[1].text(), "done");
 }

@@ -98,7 +98,8 @@ async fn arguments_and_results_go_through_functions() {
 }
 
 fn served<M>(node: impl superstep::IntoNode<AgentState, M>) -> ToolServer {
-    let graph = StateGraph::<AgentState>::new().add_node("node", node).add_edge(START, "node");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("node", node).add_edge(START, "node");
     serve_tool(graph.checkpointer(MemorySaver::new()).compile().unwrap(), "graph", "Runs.")
 }
 

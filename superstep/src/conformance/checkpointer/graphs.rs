@@ -127,9 +127,9 @@ pub(super) async fn parallel_tasks_keep_what_finished(stage: Stage) -> Checked {
         };
         let mut graph = notes();
         graph.add_node("plan", says("plan")).add_node("left", says("left")).add_node("right", asks);
-        let graph = graph.add_node("work", fails).add_node("last", says("last")).add_edge(START, "plan");
+        graph.add_node("work", fails).add_node("last", says("last")).add_edge(START, "plan");
         let sends = |_: &JsonState| (1..=2).map(|part| Send::new("work", json!(part))).collect::<Vec<_>>();
-        let graph = graph.add_conditional_edges("plan", sends).add_edge("plan", "left").add_edge("plan", "right");
+        graph.add_conditional_edges("plan", sends).add_edge("plan", "left").add_edge("plan", "right");
         let app = compiled(graph.add_edge(["left", "right", "work"], "last").checkpointer(saver))?;
         let thread = app.thread("t");
         let failed = app.invoke(json!({ "topic": "tea" })).thread("t").durability(durability).await;

@@ -16,20 +16,21 @@ async fn ask(_: Notes, cx: Context) -> Result<NotesUpdate, Interrupted> {
     Ok(Notes::update().log([answer]))
 }
 
-fn saved(graph: StateGraph<Notes>, saver: &MemorySaver) -> CompiledStateGraph<Notes> {
+fn saved(graph: &mut StateGraph<Notes>, saver: &MemorySaver) -> CompiledStateGraph<Notes> {
     graph.checkpointer(saver.clone()).compile().unwrap()
 }
 
 /// `a`, then a node of this name that asks, then `z`.
 fn asking(name: &str) -> StateGraph<Notes> {
-    let graph = StateGraph::new().add_node("a", says("a")).add_node(name, ask).add_node("z", says("z"));
-    graph.add_sequence(["a", name, "z"])
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node(name, ask).add_node("z", says("z")).add_sequence(["a", name, "z"]);
+    graph
 }
 
 /// A thread that waits for an answer to node `ask`.
 async fn waiting() -> MemorySaver {
     let saver = MemorySaver::new();
-    saved(asking("ask"), &saver).invoke(input()).thread("t").await.unwrap();
+    saved(&mut asking("ask"), &saver).invoke(input()).thread("t").await.unwrap();
     saver
 }
 
@@ -40,21 +41,21 @@ const GONE: &str = "thread `t` waits for node `ask`, which the graph has no more
 #[tokio::test]
 async fn work_for_a_node_that_is_gone_is_not_dropped_in_silence() {
     let saver = waiting().await;
-    let app = saved(asking("approve"), &saver);
+    let app = saved(&mut asking("approve"), &saver);
     for _ in 0..2 {
         let error = app.invoke(GoOn).thread("t").await.unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, GONE));
         let error = app.invoke(Resume::value("yes")).thread("t").await.unwrap_err();
         assert_eq!(error.to_string(), GONE);
     }
-    let out = saved(asking("ask"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
+    let out = saved(&mut asking("ask"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
     assert_eq!(out.state.log, ["a", "yes", "z"], "nothing was lost");
 }
 
 #[tokio::test]
 async fn a_thread_with_work_for_a_node_that_is_gone_can_be_looked_at_and_left() {
     let saver = waiting().await;
-    let app = saved(asking("approve"), &saver);
+    let app = saved(&mut asking("approve"), &saver);
     let state = app.thread("t").state().await.unwrap();
     assert_eq!((state.state.log.len(), state.next.len(), app.thread("t").history().await.unwrap().len()), (1, 0, 3));
     app.thread("t").copy_to("cleared").await.unwrap();
@@ -78,7 +79,7 @@ async fn a_renamed_node_takes_the_answer() {
 #[tokio::test]
 async fn a_question_keeps_its_id_when_its_node_is_renamed() {
     let saver = waiting().await;
-    let asked = saved(asking("ask"), &saver).thread("t").state().await.unwrap().interrupts;
+    let asked = saved(&mut asking("ask"), &saver).thread("t").state().await.unwrap().interrupts;
     let app = saved(asking("approve").renamed_node("ask", "approve"), &saver);
     assert_eq!(app.thread("t").state().await.unwrap().interrupts, asked);
     let out = app.invoke(Resume::by_id([(asked[0].id.as_str(), "yes")])).thread("t").await.unwrap();
@@ -88,20 +89,22 @@ async fn a_question_keeps_its_id_when_its_node_is_renamed() {
 #[tokio::test]
 async fn a_node_may_be_renamed_twice_and_the_thread_may_wait_in_between() {
     let saver = waiting().await;
-    let twice = asking("confirm").renamed_node("ask", "approve").renamed_node("approve", "confirm");
-    let app = saved(twice, &saver);
+    let mut twice = asking("confirm");
+    twice.renamed_node("ask", "approve").renamed_node("approve", "confirm");
+    let app = saved(&mut twice, &saver);
     app.thread("t").copy_to("u").await.unwrap();
     assert_eq!(app.invoke(Resume::value("yes")).thread("t").await.unwrap().state.log, ["a", "yes", "z"]);
     app.invoke(input()).thread("u").await.unwrap();
     // What was saved under the new name does not need the old one any more.
-    let out = saved(asking("confirm"), &saver).invoke(Resume::value("no")).thread("u").await.unwrap();
+    let out = saved(&mut asking("confirm"), &saver).invoke(Resume::value("no")).thread("u").await.unwrap();
     assert_eq!(out.state.log, ["a", "a", "no", "z"]);
 }
 
 #[tokio::test]
 async fn work_for_a_removed_node_goes_to_another() {
     let saver = waiting().await;
-    let graph = StateGraph::new().add_node("a", says("a")).add_node("z", says("z")).add_sequence(["a", "z"]);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("z", says("z")).add_sequence(["a", "z"]);
     let app = saved(graph.removed_node("ask", Then::go_to("z")), &saver);
     assert_eq!(app.thread("t").state().await.unwrap().next, ["z"]);
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a", "z"]);
@@ -110,7 +113,8 @@ async fn work_for_a_removed_node_goes_to_another() {
 #[tokio::test]
 async fn work_for_a_removed_node_is_dropped_if_the_graph_says_so() {
     let saver = waiting().await;
-    let graph = StateGraph::new().add_node("a", says("a")).add_node("z", says("z")).add_sequence(["a", "z"]);
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("z", says("z")).add_sequence(["a", "z"]);
     let app = saved(graph.removed_node("ask", Then::forget()), &saver);
     assert_eq!(app.thread("t").state().await.unwrap().next.len(), 0);
     assert_eq!(app.invoke(GoOn).thread("t").await.unwrap().state.log, ["a"]);
@@ -125,9 +129,11 @@ fn sending(name: &'static str, firsts: &Count) -> StateGraph<Notes> {
         }
         std::future::ready(work_on(part, &cx))
     };
-    let graph = StateGraph::new().add_node("a", says("a")).add_node(name, work).add_node("z", says("z"));
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node(name, work).add_node("z", says("z"));
     let sends = move |_: &Notes| (1..=2).map(|part| Send::new(name, part)).collect::<Vec<_>>();
-    graph.add_edge(START, "a").add_conditional_edges("a", sends).add_edge(name, "z")
+    graph.add_edge(START, "a").add_conditional_edges("a", sends).add_edge(name, "z");
+    graph
 }
 
 fn work_on(part: i64, cx: &Context) -> Result<NotesUpdate, Interrupted> {
@@ -141,8 +147,8 @@ fn work_on(part: i64, cx: &Context) -> Result<NotesUpdate, Interrupted> {
 #[tokio::test]
 async fn sends_follow_a_renamed_node_and_what_finished_stays() {
     let (saver, firsts) = (MemorySaver::new(), Count::default());
-    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
-    let error = saved(sending("job", &firsts), &saver).invoke(GoOn).thread("t").await.unwrap_err();
+    saved(&mut sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    let error = saved(&mut sending("job", &firsts), &saver).invoke(GoOn).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("waits for node `work`"), "{error}");
     let app = saved(sending("job", &firsts).renamed_node("work", "job"), &saver);
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
@@ -153,7 +159,7 @@ async fn sends_follow_a_renamed_node_and_what_finished_stays() {
 #[tokio::test]
 async fn sends_to_a_removed_node_go_to_another_or_nowhere() {
     let (saver, firsts) = (MemorySaver::new(), Count::default());
-    saved(sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
+    saved(&mut sending("work", &firsts), &saver).invoke(input()).thread("t").await.unwrap();
     let app = saved(sending("job", &firsts).removed_node("work", Then::go_to("job")), &saver);
     app.thread("t").copy_to("copy").await.unwrap();
     let asked = app.thread("t").state().await.unwrap();
@@ -166,10 +172,12 @@ async fn sends_to_a_removed_node_go_to_another_or_nowhere() {
 
 /// `left` runs at once; `right` asks in the same step, or in the one after it. Both meet in `both`.
 fn joining([left, right, both]: [&str; 3], same_step: bool) -> StateGraph<Notes> {
-    let graph = StateGraph::new().add_node(left, says("left")).add_node(right, ask).add_node("later", says("later"));
-    let graph = graph.add_node(both, says("both")).add_node("first", async |_: Notes| ()).add_edge(START, left);
-    let graph = graph.add_edge(START, if same_step { right } else { "first" }).add_edge("first", right);
-    graph.add_edge(right, "later").add_edge([left, "later"], both)
+    let mut graph = StateGraph::new();
+    graph.add_node(left, says("left")).add_node(right, ask).add_node("later", says("later"));
+    graph.add_node(both, says("both")).add_node("first", async |_: Notes| ()).add_edge(START, left);
+    graph.add_edge(START, if same_step { right } else { "first" }).add_edge("first", right);
+    graph.add_edge(right, "later").add_edge([left, "later"], both);
+    graph
 }
 
 #[tokio::test]
@@ -178,10 +186,12 @@ async fn a_join_waits_on_for_members_and_targets_under_their_new_names() {
     for new in [["l", "right", "both"], ["left", "r", "both"], ["left", "right", "b"], ["l", "r", "b"]] {
         for same_step in [true, false] {
             let saver = MemorySaver::new();
-            saved(joining(OLD, same_step), &saver).invoke(input()).thread("t").await.unwrap();
-            let renamed = OLD.into_iter().zip(new).filter(|(old, new)| old != new);
-            let graph = renamed.fold(joining(new, same_step), |graph, (old, new)| graph.renamed_node(old, new));
-            let out = saved(graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
+            saved(&mut joining(OLD, same_step), &saver).invoke(input()).thread("t").await.unwrap();
+            let mut graph = joining(new, same_step);
+            for (old, new) in OLD.into_iter().zip(new).filter(|(old, new)| old != new) {
+                graph.renamed_node(old, new);
+            }
+            let out = saved(&mut graph, &saver).invoke(Resume::value("yes")).thread("t").await.unwrap();
             assert_eq!(out.state.log, ["left", "yes", "later", "both"], "{new:?}, in the same step: {same_step}");
         }
     }
@@ -191,15 +201,19 @@ async fn a_join_waits_on_for_members_and_targets_under_their_new_names() {
 async fn a_join_into_a_removed_node_is_reported_or_goes_elsewhere() {
     let saver = MemorySaver::new();
     let old = || {
-        let graph = StateGraph::new().add_node("x", says("x")).add_node("y", says("y")).add_node("both", says("both"));
-        graph.add_edge(START, "x").add_edge(START, "y").add_edge(["x", "y"], "both")
+        let mut graph = StateGraph::new();
+        graph.add_node("x", says("x")).add_node("y", says("y")).add_node("both", says("both"));
+        graph.add_edge(START, "x").add_edge(START, "y").add_edge(["x", "y"], "both");
+        graph
     };
     saved(old().interrupt_before(["both"]), &saver).invoke(input()).thread("t").await.unwrap();
     let new = || {
-        let graph = StateGraph::new().add_node("x", says("x")).add_node("y", says("y")).add_node("end", says("end"));
-        graph.add_edge(START, "x").add_edge(START, "y").add_edge("y", "end")
+        let mut graph = StateGraph::new();
+        graph.add_node("x", says("x")).add_node("y", says("y")).add_node("end", says("end"));
+        graph.add_edge(START, "x").add_edge(START, "y").add_edge("y", "end");
+        graph
     };
-    let error = saved(new(), &saver).invoke(GoOn).thread("t").await.unwrap_err();
+    let error = saved(&mut new(), &saver).invoke(GoOn).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("waits for node `both`"), "{error}");
     let app = saved(new().removed_node("both", Then::go_to("end")), &saver);
     assert_eq!(app.thread("t").state().await.unwrap().next, ["end"]);
@@ -211,12 +225,13 @@ async fn a_join_into_a_removed_node_is_reported_or_goes_elsewhere() {
 async fn a_finished_task_that_leads_to_a_node_that_is_gone_is_reported_too() {
     let saver = MemorySaver::new();
     let graph = |next: &str| {
-        let graph = StateGraph::new().add_node("quick", says("quick")).add_node("ask", ask);
-        let graph = graph.add_node(next, says("next")).add_edge(START, "quick").add_edge(START, "ask");
-        graph.add_edge("quick", next)
+        let mut graph = StateGraph::new();
+        graph.add_node("quick", says("quick")).add_node("ask", ask).add_node(next, says("next"));
+        graph.add_edge(START, "quick").add_edge(START, "ask").add_edge("quick", next);
+        graph
     };
-    saved(graph("next"), &saver).invoke(input()).thread("t").await.unwrap();
-    let error = saved(graph("after"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap_err();
+    saved(&mut graph("next"), &saver).invoke(input()).thread("t").await.unwrap();
+    let error = saved(&mut graph("after"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("waits for node `next`"), "{error}");
     let app = saved(graph("after").renamed_node("next", "after"), &saver);
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
@@ -232,11 +247,14 @@ async fn a_renamed_subgraph_goes_on_where_it_waits() {
             calls.up();
             std::future::ready(Notes::update().log(["x"]))
         };
-        let child = StateGraph::<Notes>::new().add_node("x", counted).add_node("ask", ask).add_sequence(["x", "ask"]);
+        let mut child = StateGraph::<Notes>::new();
+        child.add_node("x", counted).add_node("ask", ask).add_sequence(["x", "ask"]);
         let child = child.output(["total", "topic"]).compile().unwrap();
-        StateGraph::new().add_node("a", says("a")).add_node(name, child).add_sequence(["a", name])
+        let mut graph = StateGraph::new();
+        graph.add_node("a", says("a")).add_node(name, child).add_sequence(["a", name]);
+        graph
     };
-    saved(graph("child"), &saver).invoke(input()).thread("t").await.unwrap();
+    saved(&mut graph("child"), &saver).invoke(input()).thread("t").await.unwrap();
     let app = saved(graph("kid").renamed_node("child", "kid"), &saver);
     let state = app.thread("t").state_with_subgraphs().await.unwrap();
     let inner = &state.to_json()["tasks"][0]["state"];
@@ -251,11 +269,14 @@ async fn a_renamed_subgraph_goes_on_where_it_waits() {
 async fn a_node_inside_a_subgraph_that_is_gone_is_reported_with_its_place() {
     let saver = MemorySaver::new();
     let graph = |name: &str| {
-        let child = StateGraph::<Notes>::new().add_node("x", says("x")).add_node(name, ask).add_sequence(["x", name]);
-        StateGraph::new().add_node("child", child.compile().unwrap()).add_edge(START, "child")
+        let mut child = StateGraph::<Notes>::new();
+        child.add_node("x", says("x")).add_node(name, ask).add_sequence(["x", name]);
+        let mut graph = StateGraph::new();
+        graph.add_node("child", child.compile().unwrap()).add_edge(START, "child");
+        graph
     };
-    saved(graph("ask"), &saver).invoke(input()).thread("t").await.unwrap();
-    let error = saved(graph("approve"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap_err();
+    saved(&mut graph("ask"), &saver).invoke(input()).thread("t").await.unwrap();
+    let error = saved(&mut graph("approve"), &saver).invoke(Resume::value("yes")).thread("t").await.unwrap_err();
     assert!(error.to_string().contains("thread `t` waits for node `ask` in `child:"), "{error}");
 }
 
@@ -263,10 +284,11 @@ async fn a_node_inside_a_subgraph_that_is_gone_is_reported_with_its_place() {
 async fn what_a_caller_wants_to_go_to_follows_a_renamed_node() {
     let saver = MemorySaver::new();
     let graph = |name: &str| {
-        let graph = StateGraph::new().add_node("a", says("a")).add_node(name, says("b")).add_edge(START, "a");
-        graph.interrupt_before([name])
+        let mut graph = StateGraph::new();
+        graph.add_node("a", says("a")).add_node(name, says("b")).add_edge(START, "a").interrupt_before([name]);
+        graph
     };
-    let old = saved(graph("b"), &saver);
+    let old = saved(&mut graph("b"), &saver);
     old.invoke(input()).thread("t").await.unwrap();
     old.thread("t").update(Command::<Notes>::new().goto("b")).as_node("a").await.unwrap();
     let app = saved(graph("c").renamed_node("b", "c"), &saver);
@@ -275,7 +297,8 @@ async fn what_a_caller_wants_to_go_to_follows_a_renamed_node() {
 
 #[test]
 fn wrong_fates_of_nodes_are_mistakes() {
-    let graph = asking("approve")
+    let mut graph = asking("approve");
+    graph
         .renamed_node("a", "approve")
         .renamed_node("ask", "aprove")
         .renamed_node("b", "approve")

@@ -128,7 +128,8 @@ async fn a_run_survives_that_the_server_ends_all_its_connections() {
             AgentStateUpdate { messages: Some(vec![Message::assistant(text)]) }
         }
     };
-    let graph = StateGraph::<AgentState>::new().add_node("end", node).add_edge(START, "end");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("end", node).add_edge(START, "end");
     let app = graph.checkpointer(saver).compile().unwrap();
     for turn in 1..=5 {
         let out = app.invoke(says("hello")).thread(THREAD).durability(Durability::Sync).await.unwrap();

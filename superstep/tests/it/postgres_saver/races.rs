@@ -360,7 +360,8 @@ async fn a_run_that_is_deleted_while_it_goes_on_is_fenced() {
             AgentStateUpdate { messages: Some(vec![Message::assistant("lost")]) }
         }
     };
-    let graph = StateGraph::<AgentState>::new().add_node("node", node).add_edge(START, "node");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("node", node).add_edge(START, "node");
     let app = graph.checkpointer(saver.clone()).compile().unwrap();
     let run = app.invoke(says("two")).thread(THREAD).run_id("second").durability(Durability::Sync);
     assert_eq!(run.await.unwrap_err().kind(), ErrorKind::Fenced);
