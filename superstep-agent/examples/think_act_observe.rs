@@ -35,7 +35,7 @@ async fn observe(state: AgentState) {
 pub(crate) async fn run() -> Result<Vec<String>, BoxError> {
     let app = StateGraph::<AgentState>::new()
         .add_node("think", think)
-        .add_node("act", ToolNode::new().tool(population))
+        .add_node("act", ToolNode::new([population]))
         .add_node("observe", observe)
         .add_edge(START, "think")
         .add_conditional_edges_with_map("think", tools_condition, [("tools", "act"), (END, END)])

@@ -113,7 +113,7 @@ impl<S: Conversation> ReactAgent<S> {
         Self {
             name: None,
             model: Arc::new(pick),
-            tools: ToolNode::new(),
+            tools: ToolNode::default(),
             prompt: Prompt::none(),
             settings: Settings::default(),
             structured: None,

@@ -10,7 +10,7 @@ use superstep::{BoxError, Command, Context, Conversation, END, Interrupted, Mess
 use tokio::sync::Semaphore;
 
 use super::policy::{OnToolError, unknown_tool};
-use super::{Tool, ToolError, ToolOutput, ToolSpec};
+use super::{IntoTools, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::middleware::{CallTool, Middleware, ToolAsk};
 
 /// Carries out the tool calls of the last message, all at once, and answers each of them.
@@ -36,7 +36,7 @@ use crate::middleware::{CallTool, Middleware, ToolAsk};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let app = StateGraph::<AgentState>::new().add_node("tools", ToolNode::new().tool(add)).add_edge(START, "tools").compile()?;
+/// let app = StateGraph::<AgentState>::new().add_node("tools", ToolNode::new([add])).add_edge(START, "tools").compile()?;
 /// let call = ToolCall::new("c1", "add", serde_json::json!({ "a": 1, "b": 2 }));
 /// let out = app.invoke(AgentState { messages: vec![Message::calls("", [call])] }).await?;
 /// assert_eq!(out.state.messages[1].text(), "3");
@@ -129,14 +129,8 @@ pub(crate) fn or_only_leaving(mut calls: Vec<ToolCall>, leaving: &[String]) -> V
 }
 
 impl<S: Conversation> Default for ToolNode<S> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<S: Conversation> ToolNode<S> {
     /// A node without tools.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let settings = CallSettings {
             on_error: OnToolError::default(),
             timeout: None,
@@ -144,6 +138,32 @@ impl<S: Conversation> ToolNode<S> {
             pause: Duration::from_millis(500),
         };
         Self { tools: Arc::default(), settings, at_once: None, mistakes: Vec::new(), around: Arc::new([]) }
+    }
+}
+
+impl<S: Conversation> ToolNode<S> {
+    /// A node with these tools: see [`IntoTools`]. With `()` it has none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use superstep::AgentState;
+    /// use superstep_agent::{tool, Tool, ToolNode};
+    ///
+    /// /// Adds two numbers.
+    /// #[tool]
+    /// fn add(a: i64, b: i64) -> i64 { a + b }
+    /// /// Greets somebody.
+    /// #[tool]
+    /// fn greet(name: String) -> String { format!("hello, {name}") }
+    ///
+    /// let both = ToolNode::<AgentState>::new((add, greet));
+    /// let found_at_run_time: Vec<Arc<dyn Tool>> = vec![Arc::new(add), Arc::new(greet)];
+    /// let both = ToolNode::<AgentState>::new(found_at_run_time);
+    /// let both = ToolNode::<AgentState>::new([add]).tool(greet);
+    /// # let _ = both;
+    /// ```
+    pub fn new(tools: impl IntoTools) -> Self {
+        Self::default().tools(tools.into_tools())
     }
 
     /// With one more tool. Two of one name are a mistake that [`compile`](superstep::StateGraph::compile) reports, unless
@@ -335,7 +355,7 @@ async fn all<T>(futures: Vec<impl Future<Output = Result<T, BoxError>>>) -> Resu
 /// use superstep_agent::{tools_condition, ToolNode};
 /// let app = StateGraph::<AgentState>::new()
 ///     .add_node("model", |_: AgentState| async { vec![Message::assistant("no tools needed")] })
-///     .add_node("tools", ToolNode::new())
+///     .add_node("tools", ToolNode::new(()))
 ///     .add_edge(START, "model")
 ///     .add_conditional_edges("model", tools_condition)
 ///     .add_edge("tools", "model")

@@ -14,8 +14,8 @@ use super::ToolError;
 /// ```
 /// use superstep::AgentState;
 /// use superstep_agent::{OnToolError, ToolNode};
-/// let node = ToolNode::<AgentState>::new().on_error("That did not work. Try something else.");
-/// let node = ToolNode::<AgentState>::new().on_error(OnToolError::handler(|error, call| {
+/// let node = ToolNode::<AgentState>::new(()).on_error("That did not work. Try something else.");
+/// let node = ToolNode::<AgentState>::new(()).on_error(OnToolError::handler(|error, call| {
 ///     (call.name == "search").then(|| format!("the search failed: {error}"))
 /// }));
 /// # let _ = node;

@@ -17,7 +17,7 @@ use superstep_agent::{Tool, ToolNode};
 
 /// A graph that carries out the calls it is given.
 fn app(tools: Vec<Arc<dyn Tool>>) -> CompiledStateGraph<AgentState> {
-    app_of(ToolNode::new().tools(tools))
+    app_of(ToolNode::new(tools))
 }
 
 fn app_of(node: ToolNode<AgentState>) -> CompiledStateGraph<AgentState> {

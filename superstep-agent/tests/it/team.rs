@@ -123,7 +123,7 @@ async fn a_handoff_works_from_a_tool_node_of_a_graph_of_ones_own() {
             let wishes = calls([call("h", "to_bob", json!({})), call("x", "other", json!({}))]);
             superstep::Update::<ReactState>::new().set(ReactState::MESSAGES, vec![wishes])
         })
-        .add_node("tools", ToolNode::new().tool(handoff_tool("bob").named("to_bob").description("To Bob.")))
+        .add_node("tools", ToolNode::new([handoff_tool("bob").named("to_bob").description("To Bob.")]))
         .add_sequence(["model", "tools"])
         .name("alice");
     let team = Swarm::new().agent(inner.compile().unwrap()).agent(says("bob", ["Bob."])).compile().unwrap();
@@ -412,7 +412,7 @@ async fn questions_of_agents_as_tools_pause_the_outer_run_each_by_itself() {
 #[tokio::test]
 async fn questions_of_agents_as_tools_in_one_task_are_open_at_once() {
     let app = StateGraph::<ReactState>::new()
-        .add_node("tools", ToolNode::new().tool(agent_as_tool(asker(), "asker", "Asks.")))
+        .add_node("tools", ToolNode::new([agent_as_tool(asker(), "asker", "Asks.")]))
         .add_edge(START, "tools")
         .checkpointer(MemorySaver::new())
         .compile()

@@ -11,7 +11,7 @@ use superstep::{
     Runtime, START, StateGraph, Store, StoreHandle, StreamWriter, ToolCall,
 };
 use superstep_agent::{
-    IntoTools, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec, tool, tools_condition,
+    OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec, tool, tools_condition,
 };
 
 /// Adds two numbers.
@@ -48,7 +48,7 @@ fn texts(messages: &[Message]) -> Vec<String> {
 
 #[test]
 fn two_tools_of_one_name_and_limits_of_zero_are_mistakes() {
-    let node = ToolNode::<AgentState>::new().tool(add).tool(fail).tool(add).timeout(Duration::ZERO).max_concurrency(0);
+    let node = ToolNode::<AgentState>::new((add, fail)).tool(add).timeout(Duration::ZERO).max_concurrency(0);
     let mistakes = StateGraph::new().add_node("tools", node).add_edge(START, "tools").compile().unwrap_err();
     let words = [
         "node `tools`: two tools are named `add`; give one of them another name",
@@ -56,7 +56,7 @@ fn two_tools_of_one_name_and_limits_of_zero_are_mistakes() {
         "node `tools`: `max_concurrency(0)` lets no tool run; allow at least one call",
     ];
     assert_eq!(mistakes.errors().iter().map(ToString::to_string).collect::<Vec<_>>(), words);
-    app(ToolNode::new().tool(add).max_concurrency(usize::MAX));
+    app(ToolNode::new([add]).max_concurrency(usize::MAX));
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn calls_are_answered_in_their_order_whichever_ends_first() {
         }
     }
     // Each waits for the other: they must run at the same time.
-    let node = ToolNode::new().tool(Late(Arc::new(tokio::sync::Barrier::new(2)))).tool(add);
+    let node = ToolNode::new((Late(Arc::new(tokio::sync::Barrier::new(2))), add));
     let calls = [
         call("c1", "late", json!({ "n": 1 })),
         call("c2", "add", json!({ "a": 1, "b": 1 })),
@@ -94,7 +94,7 @@ async fn a_call_of_an_unknown_tool_and_arguments_that_do_not_fit_go_back_to_the_
         call("c3", "add", json!("{broken")),
         call("c4", "add", json!({ "a": 1, "b": 2, "cx": "of no use" })),
     ];
-    let answers = answers(ToolNode::new().tools((add, fail).into_tools()), calls).await;
+    let answers = answers(ToolNode::new((add, fail)), calls).await;
     assert_eq!(answers[0].text(), "Error: subtract is not a valid tool, try one of [add, fail].");
     let fix = "Please fix the error and try again.";
     assert!(answers[1].text().starts_with("Error invoking tool 'add' with kwargs"), "{}", answers[1].text());
@@ -117,7 +117,7 @@ async fn errors_fail_the_run_unless_the_policy_says_otherwise() {
     ];
     for (policy, expected) in policies {
         let shown = format!("{policy:?}");
-        let node = ToolNode::new().tool(fail).on_error(policy);
+        let node = ToolNode::new([fail]).on_error(policy);
         let ended = app(node).invoke(asking([call("c1", "fail", json!({}))])).await;
         match (ended, expected) {
             (Ok(out), Ok(text)) => assert_eq!(out.state.messages[1].text(), text, "{shown}"),
@@ -125,7 +125,7 @@ async fn errors_fail_the_run_unless_the_policy_says_otherwise() {
             (ended, _) => panic!("{shown}: {:?}", ended.map(|out| texts(&out.state.messages))),
         }
     }
-    let raised = ToolNode::new().tool(add).on_error(OnToolError::Raise);
+    let raised = ToolNode::new([add]).on_error(OnToolError::Raise);
     assert!(app(raised).invoke(asking([call("c1", "add", json!({}))])).await.is_err());
 }
 
@@ -149,13 +149,13 @@ impl Tool for Shaky {
 async fn a_failed_call_is_repeated_as_often_as_allowed_with_growing_pauses() {
     let begin = tokio::time::Instant::now();
     let node =
-        |failures| ToolNode::new().tool(Shaky(Arc::new(AtomicUsize::new(failures)))).retries(2, Duration::from_secs(1));
+        |failures| ToolNode::new([Shaky(Arc::new(AtomicUsize::new(failures)))]).retries(2, Duration::from_secs(1));
     assert_eq!(texts(&answers(node(2), [call("c", "shaky", json!({}))]).await), ["at last"]);
     assert_eq!(begin.elapsed().as_secs(), 3);
     assert!(app(node(3)).invoke(asking([call("c", "shaky", json!({}))])).await.is_err());
     // Arguments that do not fit do not get better.
     let begin = tokio::time::Instant::now();
-    answers(ToolNode::new().tool(add).retries(2, Duration::from_secs(1)), [call("c", "add", json!({}))]).await;
+    answers(ToolNode::new([add]).retries(2, Duration::from_secs(1)), [call("c", "add", json!({}))]).await;
     assert_eq!(begin.elapsed().as_secs(), 0);
 }
 
@@ -167,7 +167,7 @@ async fn a_call_that_takes_too_long_is_an_error_of_its_own() {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         "rested"
     }
-    let node = ToolNode::new().tool(sleep).timeout(Duration::from_secs(5)).on_error(OnToolError::Tell);
+    let node = ToolNode::new([sleep]).timeout(Duration::from_secs(5)).on_error(OnToolError::Tell);
     let calls = [call("c1", "sleep", json!({ "seconds": 9 })), call("c2", "sleep", json!({ "seconds": 1 }))];
     let answers = answers(node, calls).await;
     assert_eq!(texts(&answers), ["Error: it took longer than 5s\n Please fix your mistakes.", "rested"]);
@@ -191,7 +191,7 @@ async fn no_more_calls_than_allowed_run_at_the_same_time() {
     }
     for (limit, expected) in [(Some(2), 2), (None, 5)] {
         let most = Arc::new(AtomicUsize::new(0));
-        let mut node = ToolNode::new().tool(Counted(Arc::default(), most.clone()));
+        let mut node = ToolNode::new([Counted(Arc::default(), most.clone())]);
         if let Some(limit) = limit {
             node = node.max_concurrency(limit);
         }
@@ -226,7 +226,7 @@ async fn what_is_injected_comes_from_the_run_and_is_invisible_to_the_model() {
     assert_eq!(properties, ["question"]);
     let store = MemoryStore::new();
     let mut graph = StateGraph::new();
-    graph.add_node("tools", ToolNode::new().tool(oracle)).add_edge(START, "tools");
+    graph.add_node("tools", ToolNode::new([oracle])).add_edge(START, "tools");
     let app = graph.store(store.clone()).compile().unwrap();
     let asked = asking([call("c9", "oracle", json!({ "question": "why?", "state": "of the model" }))]);
     let mut events = app.stream(asked).mode(Mode::Custom).context(Tenant("acme")).start();
@@ -247,7 +247,7 @@ async fn a_tool_that_wants_another_state_says_so() {
     fn picky(#[inject] state: Arc<Vec<Message>>) -> usize {
         state.len()
     }
-    let error = app(ToolNode::new().tool(picky)).invoke(asking([call("c", "picky", json!({}))])).await.unwrap_err();
+    let error = app(ToolNode::new([picky])).invoke(asking([call("c", "picky", json!({}))])).await.unwrap_err();
     assert!(error.to_string().contains("wants the state") && error.to_string().contains("AgentState"), "{error}");
 }
 
@@ -258,7 +258,7 @@ async fn a_command_of_a_tool_for_another_state_names_both_states_and_the_tool() 
     fn stray() -> Command<superstep_agent::ReactState> {
         Command::new()
     }
-    let error = app(ToolNode::new().tool(stray)).invoke(asking([call("c", "stray", json!({}))])).await.unwrap_err();
+    let error = app(ToolNode::new([stray])).invoke(asking([call("c", "stray", json!({}))])).await.unwrap_err();
     let words = error.to_string();
     assert!(
         words.contains("tool `stray`") && words.contains("ReactState`; here it is") && words.contains("AgentState"),
@@ -276,7 +276,7 @@ async fn a_command_of_a_tool_changes_the_graph_and_its_call_is_answered() {
     }
     for (answered, text) in [(true, "mine"), (false, "")] {
         let app = StateGraph::new()
-            .add_node("tools", ToolNode::new().tool(finish))
+            .add_node("tools", ToolNode::new([finish]))
             .add_node("last", |_: AgentState| async { vec![Message::assistant("bye")] })
             .add_edge(START, "tools")
             .compile()
@@ -302,7 +302,7 @@ async fn a_tool_may_ask_a_human_and_its_sibling_is_not_called_again() {
             let calls = ["boss", "ann"].map(|to| call(to, "send", json!({ "to": to })));
             vec![Message::calls("", calls).with_id("m")]
         })
-        .add_node("tools", ToolNode::new().tool(send).on_error(OnToolError::Tell))
+        .add_node("tools", ToolNode::new([send]).on_error(OnToolError::Tell))
         .add_edge(START, "model")
         .add_conditional_edges("model", |state: &AgentState| {
             let calls = state.messages.last().unwrap().tool_calls();
@@ -355,7 +355,7 @@ async fn an_answer_stays_with_the_call_that_asked_whichever_is_quicker_when_they
         let heard: &Arc<Mutex<Vec<String>>> = &heard;
         Asks { name, turn: turn.clone(), then: then.clone(), heard: heard.clone() }
     };
-    let node = ToolNode::new().tool(asks("pay", &pay, &tidy)).tool(asks("tidy", &tidy, &pay));
+    let node = ToolNode::new([asks("pay", &pay, &tidy), asks("tidy", &tidy, &pay)]);
     let mut graph = StateGraph::new();
     graph.add_node("tools", node).add_edge(START, "tools");
     let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
@@ -402,7 +402,7 @@ async fn a_call_that_is_tried_again_reads_the_answer_that_it_was_given() {
     }
     for answer in [true, false] {
         let tries = Arc::default();
-        let node = ToolNode::new().tool(Order(Arc::clone(&tries))).retries(2, Duration::from_millis(1));
+        let node = ToolNode::new([Order(Arc::clone(&tries))]).retries(2, Duration::from_millis(1));
         let mut graph = StateGraph::new();
         graph.add_node("tools", node).add_edge(START, "tools");
         let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
@@ -424,9 +424,9 @@ async fn calls_that_are_answered_already_are_not_carried_out_again() {
         ),
         Message::tool_result("c1", "two, I know"),
     ];
-    let out = app(ToolNode::new().tool(add)).invoke(AgentState { messages }).await.unwrap();
+    let out = app(ToolNode::new([add])).invoke(AgentState { messages }).await.unwrap();
     assert_eq!(texts(&out.state.messages[1..]), ["two, I know", "4"]);
-    let error = app(ToolNode::new().tool(add)).invoke(AgentState { messages: vec![Message::user("hi")] }).await;
+    let error = app(ToolNode::new([add])).invoke(AgentState { messages: vec![Message::user("hi")] }).await;
     assert!(error.unwrap_err().to_string().contains("no message of a model"));
 }
 
@@ -437,7 +437,7 @@ async fn artifacts_and_parts_are_kept_beside_the_words() {
     fn rows() -> ToolOutput {
         ToolOutput::text("3 rows").artifact(json!([1, 2, 3]))
     }
-    let answers = answers(ToolNode::new().tool(rows), [call("c1", "rows", json!({}))]).await;
+    let answers = answers(ToolNode::new([rows]), [call("c1", "rows", json!({}))]).await;
     let rich = answers[0].clone().into_rich().unwrap();
     assert_eq!((answers[0].text(), rich.answer.unwrap().artifact), ("3 rows".into(), Some(json!([1, 2, 3]))));
 }

@@ -113,7 +113,7 @@ async fn a_broken_connection_fails_the_call_and_is_made_again_for_the_next() {
 async fn a_tool_node_can_try_a_broken_call_again() {
     let desk = Desk::default();
     let tools = desk.servers().tools().await.unwrap();
-    let app = app_of(ToolNode::new().tools(tools).retries(1, Duration::ZERO).on_error(OnToolError::Tell));
+    let app = app_of(ToolNode::new(tools).retries(1, Duration::ZERO).on_error(OnToolError::Tell));
     let run = tokio::spawn(async move { app.invoke(asking([("wait", json!({}))])).thread("t").await });
     desk.waits.notified().await;
     desk.die();
@@ -140,7 +140,7 @@ async fn a_server_that_was_given_no_model_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn progress_is_a_sign_of_life() {
     let servers = McpServers::new().add("desk", Desk::default().server().timeout(Duration::from_secs(4)));
-    let node = ToolNode::new().tools(servers.tools().await.unwrap());
+    let node = ToolNode::new(servers.tools().await.unwrap());
     let options = NodeOptions::new().timeout(TimeoutPolicy::idle_only(Duration::from_secs(4)));
     let mut graph = StateGraph::<AgentState>::new();
     graph.add_node_with("tools", node, options).add_edge(START, "tools");
