@@ -1,5 +1,10 @@
 //! The examples, run.
 
+#[cfg(all(feature = "mcp", unix))]
+mod mcp_servers;
+#[cfg(all(feature = "openai", feature = "anthropic", feature = "gemini"))]
+mod zhipu;
+
 #[expect(dead_code, reason = "`main` is for `cargo run --example`, and a terminal for those who have one")]
 #[path = "../../examples/approval.rs"]
 mod approval;
@@ -11,11 +16,20 @@ mod chat_memory;
 #[path = "../../examples/mcp.rs"]
 mod mcp;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/memory_persistence.rs"]
+mod memory_persistence;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/rag.rs"]
 mod rag;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/react_linear.rs"]
+mod react_linear;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/research.rs"]
 mod research;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/state_graph_echo.rs"]
+mod state_graph_echo;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/streaming.rs"]
 mod streaming;
@@ -110,4 +124,49 @@ async fn an_agent_calls_the_tool_of_an_mcp_server() {
         "Here you are.",
     ];
     assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn an_echo_is_the_smallest_graph() {
+    assert_eq!(state_graph_echo::run("hello").await.unwrap(), ["hello", "hello"]);
+}
+
+#[tokio::test]
+async fn a_straight_line_acts_once_or_not_at_all() {
+    let said = react_linear::run(react_linear::script()).await.unwrap();
+    let expected = [
+        "Which is larger, Oslo or Atlantis?",
+        "I need two numbers.",
+        "717000",
+        "nobody has counted Atlantis",
+        "Oslo is larger than what nobody has counted.",
+    ];
+    assert_eq!(said, expected);
+    let knows = react_linear::run(superstep_agent::ScriptedModel::new(["Oslo: Atlantis is under water."])).await;
+    assert_eq!(knows.unwrap(), ["Which is larger, Oslo or Atlantis?", "Oslo: Atlantis is under water."]);
+}
+
+#[tokio::test]
+async fn a_chat_in_a_file_goes_on_in_another_process() {
+    let folder = std::env::temp_dir().join(format!("superstep-memory-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("chat.db");
+    assert_eq!(memory_persistence::run(&file, "I am Ada.").await.unwrap(), "Nice to meet you.");
+    let answer = memory_persistence::run(&file, "I like tea.").await.unwrap();
+    assert_eq!(answer, "You told me before: I am Ada.");
+
+    let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "examples::the_other_process"]).env("SUPERSTEP_MEMORY", &file);
+    let output = other.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Started by the test above; by itself it has nothing to do.
+#[tokio::test]
+async fn the_other_process() {
+    let Some(file) = std::env::var_os("SUPERSTEP_MEMORY") else { return };
+    let answer = memory_persistence::run(file.as_ref(), "Who am I?").await.unwrap();
+    assert_eq!(answer, "You told me before: I am Ada. I like tea.");
 }

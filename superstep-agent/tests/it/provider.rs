@@ -12,7 +12,7 @@ mod openai;
 mod requests;
 mod responses;
 mod secrets;
-mod server;
+pub(crate) mod server;
 mod streams;
 mod timing;
 
