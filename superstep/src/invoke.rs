@@ -22,7 +22,7 @@ use crate::state::{IntoUpdate, State};
 use crate::stream::{EventStream, Mode, Modes, Sink};
 
 /// The limit of steps of a run that sets none.
-const DEFAULT_LIMIT: usize = 10_007;
+pub(crate) const DEFAULT_LIMIT: usize = 10_007;
 
 /// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`].
 ///

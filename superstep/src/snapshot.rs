@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
 use crate::state::State;
-use crate::stream::{ShownWrites, Values};
+use crate::stream::{ShownInput, ShownWrites, Values};
 
 /// Where a checkpoint is.
 ///
@@ -86,13 +86,14 @@ impl<S: State> StateSnapshot<S> {
         self.values.json(None)
     }
 
-    /// The snapshot as JSON.
+    /// The snapshot as JSON; times are in UTC, as in `2026-01-02T03:04:05.678901+00:00`.
     pub fn to_json(&self) -> Value {
         let label = |at: &Option<CheckpointRef>| at.as_ref().map(|at| at.id.to_string());
         let tasks: Vec<Value> = self.tasks.iter().map(TaskSnapshot::to_json).collect();
         json!({
             "values": self.values(), "next": self.next, "checkpoint": label(&self.checkpoint),
             "parent": label(&self.parent), "source": self.source, "step": self.step,
+            "created_at": self.created_at.map(utc),
             "metadata": self.metadata, "tasks": tasks, "interrupts": self.interrupts,
         })
     }
@@ -117,16 +118,28 @@ pub struct TaskSnapshot<S: State> {
     pub id: TaskId,
     /// Its node.
     pub name: String,
+    /// What can wake it, as in [`TaskStart`](crate::TaskStart).
+    pub triggers: Vec<String>,
+    /// Its place in the order in which writes are merged, as in [`TaskRecord`](crate::TaskRecord).
+    pub path: String,
     /// Its error, if it failed.
     pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     /// Its subgraph's state.
     pub state: Option<SubgraphState>,
+    pub(crate) input: ShownInput<S>,
     pub(crate) result: Option<ShownWrites<S>>,
 }
 
 impl<S: State> TaskSnapshot<S> {
+    /// What it is given, as JSON: the fields that its node sees, or what was sent to it.
+    ///
+    /// The steps that remain are those of a run that goes on from here with the usual `recursion_limit`.
+    pub fn input(&self) -> Value {
+        self.input.json(None)
+    }
+
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
         self.result.as_ref().map(|r| r.as_result(None, false))
@@ -134,7 +147,8 @@ impl<S: State> TaskSnapshot<S> {
 
     fn to_json(&self) -> Value {
         json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message), "interrupts": self.interrupts,
+            "id": self.id.to_string(), "name": self.name, "triggers": self.triggers, "path": self.path,
+            "input": self.input(), "error": self.error.as_ref().map(|e| &e.message), "interrupts": self.interrupts,
             "result": self.result(), "state": self.state.as_ref().map(SubgraphState::to_json),
         })
     }
@@ -187,5 +201,46 @@ impl SubgraphState {
 
     fn to_json(&self) -> Value {
         self.snapshot.as_ref().map_or_else(|| json!({ "namespace": self.namespace }), |s| s.json())
+    }
+}
+
+/// A time in UTC, as RFC 3339 has it. What was before 1970 is shown as its first moment.
+fn utc(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00")
+}
+
+/// The date that is so many days after 1 January 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    // Counted in years that begin with March: a leap day is the last of its year, and 400 years are 146,097 days.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year_of_era + next, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_shown_by_the_calendar() {
+        let shown = |micros| utc(UNIX_EPOCH + Duration::from_micros(micros));
+        assert_eq!(shown(0), "1970-01-01T00:00:00.000000+00:00");
+        assert_eq!(shown(951_782_399_000_001), "2000-02-28T23:59:59.000001+00:00");
+        assert_eq!(shown(951_782_400_000_000), "2000-02-29T00:00:00.000000+00:00");
+        assert_eq!(shown(1_767_323_045_678_901), "2026-01-02T03:04:05.678901+00:00");
+        assert_eq!(shown(4_107_542_399_999_999), "2100-02-28T23:59:59.999999+00:00");
+        assert_eq!(shown(4_107_542_400_000_000), "2100-03-01T00:00:00.000000+00:00");
+        assert_eq!(utc(UNIX_EPOCH - Duration::from_secs(1)), shown(0));
     }
 }

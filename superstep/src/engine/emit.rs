@@ -1,9 +1,8 @@
 //! What a run shows: built only if someone asked for it.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::inspect::task_snapshot;
+use super::inspect::TaskViews;
 use super::run::Run;
 use crate::context::lock;
 use crate::error::Error;
@@ -11,8 +10,8 @@ use crate::node::Interrupt;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::{Put, State};
 use crate::stream::{
-    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, Sink,
-    TaskEnd, TaskStart,
+    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownWrites, Sink, TaskEnd,
+    TaskStart,
 };
 
 impl<S: State> Run<S> {
@@ -80,6 +79,12 @@ impl<S: State> Run<S> {
         self.send_with_debug(Mode::Checkpoints, self.step - 1, make).await;
     }
 
+    /// The tasks of the step, to be shown.
+    fn views(&self) -> TaskViews<'_, S> {
+        let (plan, live, tasks) = (&self.plan, &self.live, &self.tasks);
+        TaskViews { plan, codec: self.codec, live, tasks, step: self.step, stop: self.stop }
+    }
+
     fn checkpoint_snapshot(&self) -> StateSnapshot<S> {
         let thread = self.saver.as_ref().map(|s| s.thread.to_string()).unwrap_or_default();
         let at = |id| CheckpointRef {
@@ -97,17 +102,17 @@ impl<S: State> Run<S> {
             parent: self.previous.map(at),
             source: self.source,
             step: Some(self.step - 1),
-            created_at: None,
+            created_at: self.checkpoint.map(crate::CheckpointId::created_at),
             metadata: (*self.shared.metadata).clone(),
-            tasks: self.tasks.iter().map(|t| self.shown_task(t)).collect(),
+            tasks: (0..self.tasks.len()).map(|ix| self.shown_task(ix)).collect(),
             interrupts: Vec::new(),
             values,
         }
     }
 
-    fn shown_task(&self, task: &super::tasks::Task<S>) -> crate::snapshot::TaskSnapshot<S> {
-        let known = task.id.and_then(|id| self.pending.of(id));
-        task_snapshot(&self.plan, self.codec, task, known, &self.config.output, false, None)
+    fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot<S> {
+        let known = self.tasks[ix].id.and_then(|id| self.pending.of(id));
+        self.views().snapshot(ix, known, &self.config.output, false, None)
     }
 
     pub(super) async fn show_task_starts(&mut self) {
@@ -125,25 +130,8 @@ impl<S: State> Run<S> {
     }
 
     fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<S> {
-        let task = &self.tasks[ix];
-        let node = &self.plan.nodes[task.node];
-        let input = match (&task.input, &self.live.start) {
-            (_, Some(super::live::Start::Value(value))) if node.returns => ShownInput::Value(value.clone()),
-            (Some(input), _) => ShownInput::Task {
-                input: Arc::new(input.clone()),
-                present: self.live.present.clone(),
-                reads: node.reads.clone(),
-                step: self.step,
-                stop: self.stop,
-                plan: self.plan.clone(),
-                codec: self.codec,
-            },
-            (None, _) => ShownInput::Value(serde_json::Value::Null),
-        };
-        let triggers = match task.path {
-            super::tasks::TaskPath::Pull => node.trigger_names.clone(),
-            _ => vec!["__pregel_push".to_owned()],
-        };
+        let (node, views) = (&self.plan.nodes[self.tasks[ix].node], self.views());
+        let (triggers, input) = (views.triggers(ix), views.input(ix));
         TaskStart { id, name: node.name.to_string(), triggers, metadata: node.metadata.clone(), input }
     }
 

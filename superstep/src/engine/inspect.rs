@@ -5,47 +5,91 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
-use super::live::{Bits, Live};
+use super::live::{Bits, Live, Start};
 use super::save::{Loaded, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Codec, SavedCheckpoint};
 use crate::error::Error;
 use crate::graph::CompiledStateGraph;
+use crate::invoke::DEFAULT_LIMIT;
+use crate::node::TaskInput;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
-use crate::state::State;
-use crate::stream::{ShownWrites, Values, View};
+use crate::state::{Put, State};
+use crate::stream::{ShownInput, ShownWrites, Values, View};
 
-/// A task as a snapshot shows it. `live`: only questions that still wait.
-pub(super) fn task_snapshot<S: State>(
-    plan: &Arc<Plan<S>>,
-    codec: Option<&'static Codec<S>>,
-    task: &Task<S>,
-    known: Option<&TaskWrites<S>>,
-    fields: &Fields,
-    live: bool,
-    state: Option<SubgraphState>,
-) -> TaskSnapshot<S> {
-    let finished = known.filter(|k| k.is_finished());
-    let interrupts = match known {
-        None => Vec::new(),
-        Some(k) if live => k.open_questions().to_vec(),
-        Some(k) => k.interrupts().cloned().unwrap_or_default(),
-    };
-    TaskSnapshot {
-        id: task.id.unwrap_or(crate::TaskId(0)),
-        name: plan.nodes[task.node].name.to_string(),
-        error: known.and_then(|k| k.error().cloned()),
-        interrupts,
-        state,
-        result: finished.map(|k| ShownWrites {
-            puts: k.puts.to_vec(),
-            fields: fields.clone(),
-            returned: k.returned().cloned(),
-            plan: plan.clone(),
-            codec,
-        }),
+/// The tasks of a step, as streams and snapshots show them.
+pub(super) struct TaskViews<'a, S: State> {
+    pub(super) plan: &'a Arc<Plan<S>>,
+    pub(super) codec: Option<&'static Codec<S>>,
+    pub(super) live: &'a Live<S>,
+    pub(super) tasks: &'a [Task<S>],
+    pub(super) step: i64,
+    pub(super) stop: i64,
+}
+
+impl<S: State> TaskViews<'_, S> {
+    /// A task with what it did so far. `waiting`: only questions that still wait.
+    pub(super) fn snapshot(
+        &self,
+        ix: usize,
+        known: Option<&TaskWrites<S>>,
+        fields: &Fields,
+        waiting: bool,
+        state: Option<SubgraphState>,
+    ) -> TaskSnapshot<S> {
+        let finished = known.filter(|k| k.is_finished());
+        let interrupts = match known {
+            None => Vec::new(),
+            Some(k) if waiting => k.open_questions().to_vec(),
+            Some(k) => k.interrupts().cloned().unwrap_or_default(),
+        };
+        TaskSnapshot {
+            id: self.tasks[ix].id.unwrap_or(crate::TaskId(0)),
+            name: self.plan.nodes[self.tasks[ix].node].name.to_string(),
+            triggers: self.triggers(ix),
+            path: tasks::path_text(self.plan, self.tasks, ix).into_owned(),
+            error: known.and_then(|k| k.error().cloned()),
+            interrupts,
+            state,
+            input: self.input(ix),
+            result: finished.map(|k| self.writes(k.puts.to_vec(), fields.clone(), k.returned().cloned())),
+        }
+    }
+
+    /// The channels that wake a task.
+    pub(super) fn triggers(&self, ix: usize) -> Vec<String> {
+        match self.tasks[ix].path {
+            TaskPath::Pull => self.plan.nodes[self.tasks[ix].node].trigger_names.clone(),
+            TaskPath::Push(_) | TaskPath::Handler { .. } => vec!["__pregel_push".to_owned()],
+        }
+    }
+
+    /// What a task is given.
+    pub(super) fn input(&self, ix: usize) -> ShownInput<S> {
+        let task = &self.tasks[ix];
+        let node = &self.plan.nodes[task.node];
+        match (&task.input, &self.live.start) {
+            (_, Some(Start::Value(value))) if node.returns => ShownInput::Value(value.clone()),
+            (_, Some(Start::Writes { puts, .. })) if node.hidden => {
+                ShownInput::Start(self.writes(puts.clone(), self.plan.shown.clone(), None))
+            }
+            (Some(input), _) => ShownInput::Task {
+                input: Arc::new(input.clone()),
+                present: self.live.present.clone(),
+                reads: node.reads.clone(),
+                step: self.step,
+                stop: self.stop,
+                plan: self.plan.clone(),
+                codec: self.codec,
+            },
+            (None, _) => ShownInput::Value(serde_json::Value::Null),
+        }
+    }
+
+    fn writes(&self, puts: Vec<Put<S::Write>>, fields: Fields, returned: Option<serde_json::Value>) -> ShownWrites<S> {
+        ShownWrites { puts, fields, returned, plan: self.plan.clone(), codec: self.codec }
     }
 }
 
@@ -80,10 +124,19 @@ pub(crate) async fn snapshot_of<S: State>(
     if pending.null.has_output() {
         let batch = SmallVec::from_iter([Applied::by_caller(pending.null.output())]);
         apply(plan, &mut live, None, batch, None)?;
+        // The tasks will see what the caller wrote.
+        for input in tasks.iter_mut().filter_map(|t| t.input.as_mut()) {
+            if let TaskInput::State(state) = input {
+                *state = live.state.clone();
+            }
+        }
     }
-    let snapshots = tasks.iter().zip(states).map(|(task, state)| {
-        let known = task.id.and_then(|id| pending.of(id));
-        task_snapshot(plan, graph.codec, task, known, &plan.shown, looking.live, state)
+    // How many steps a run may take is not saved: as if one went on from here with the usual limit.
+    let stop = step + DEFAULT_LIMIT as i64 + 1;
+    let views = TaskViews { plan, codec: graph.codec, live: &live, tasks: &tasks, step, stop };
+    let snapshots = states.into_iter().enumerate().map(|(ix, state)| {
+        let known = tasks[ix].id.and_then(|id| pending.of(id));
+        views.snapshot(ix, known, &plan.shown, looking.live, state)
     });
     let snapshots: Vec<_> = snapshots.collect();
     let mut next: Vec<String> = tasks.iter().map(|t| plan.nodes[t.node].name.to_string()).collect();

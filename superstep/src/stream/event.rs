@@ -496,6 +496,8 @@ pub(crate) enum ShownInput<S: State> {
         plan: Arc<Plan<S>>,
         codec: KnownCodec<S>,
     },
+    /// What the start node writes.
+    Start(ShownWrites<S>),
     Value(Value),
 }
 
@@ -503,6 +505,7 @@ impl<S: State> ShownInput<S> {
     pub(crate) fn json(&self, known: KnownCodec<S>) -> Value {
         match self {
             ShownInput::Value(value) => value.clone(),
+            ShownInput::Start(writes) => writes.as_result(known, false),
             ShownInput::Task { input, present, reads, step, stop, plan, codec } => match &**input {
                 TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
                 TaskInput::State(state) => {

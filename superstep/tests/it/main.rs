@@ -55,6 +55,7 @@ mod streams;
 mod subgraph_threads;
 mod subgraphs;
 mod support;
+mod task_snapshots;
 mod threads;
 mod tidy;
 mod time_travel;

@@ -96,7 +96,7 @@ fn shown<S: Persist>(event: &Event<S>) -> Value {
 
 /// Takes ids out of a value, wherever they are.
 pub(crate) fn without_ids(value: Value) -> Value {
-    const IDS: [&str; 5] = ["id", "checkpoint", "parent", "timestamp", "namespace"];
+    const IDS: [&str; 6] = ["id", "checkpoint", "parent", "timestamp", "created_at", "namespace"];
     match value {
         Value::Object(map) => {
             map.into_iter().filter(|(k, _)| !IDS.contains(&k.as_str())).map(|(k, v)| (k, without_ids(v))).collect()

@@ -67,7 +67,7 @@ async fn shown(thread: &Thread<JsonState>) -> Checked<Vec<Value>> {
 
 /// Takes out what differs from run to run.
 fn without_ids(value: Value) -> Value {
-    const IDS: [&str; 5] = ["id", "checkpoint", "parent", "timestamp", "namespace"];
+    const IDS: [&str; 6] = ["id", "checkpoint", "parent", "timestamp", "created_at", "namespace"];
     match value {
         Value::Object(map) => {
             let stays = map.into_iter().filter(|(key, _)| !IDS.contains(&key.as_str()));
