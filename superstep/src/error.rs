@@ -279,8 +279,10 @@ impl InvalidUpdate {
     /// The same as a run's error, which says whose writes were merged.
     pub(crate) fn in_writes_of(self, nodes: &[&str]) -> Error {
         let listed = nodes.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-        let place = if nodes == [START] { "in the input".to_owned() } else { format!("in what {listed} wrote") };
-        let error = Error::new(self.kind, format!("{self} ({place})"));
+        let error = match nodes {
+            [START] => Error::new(self.kind, format!("{self} (in the input)")),
+            _ => Error::of_step(self.kind, format!("{self} (in what {listed} wrote"), ")"),
+        };
         match nodes {
             [only] => error.at(only),
             _ => error,
@@ -320,6 +322,8 @@ impl std::error::Error for InvalidUpdate {}
 /// let error = app.invoke(serde_json::json!({})).await.unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Node);
 /// assert_eq!(error.node(), Some("fail"));
+/// assert_eq!(error.step(), Some(1));
+/// assert_eq!(error.to_string(), "node `fail` failed in step 1: no luck");
 /// # Ok(())
 /// # }
 /// ```
@@ -328,7 +332,10 @@ pub struct Error(Box<Failure>);
 struct Failure {
     kind: ErrorKind,
     node: Option<String>,
+    step: Option<i64>,
     message: String,
+    /// Where in the message the step is to be said, as long as it is not known.
+    gap: Option<usize>,
     source: Option<BoxError>,
 }
 
@@ -375,7 +382,15 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Failure { kind, node: None, message: message.into(), source: None }))
+        Self(Box::new(Failure { kind, node: None, step: None, message: message.into(), gap: None, source: None }))
+    }
+
+    /// An error that says between its two parts in which step it came to be, once that is known.
+    pub(crate) fn of_step(kind: ErrorKind, did: String, rest: &str) -> Self {
+        let gap = did.len();
+        let mut error = Self::new(kind, did + rest);
+        error.0.gap = Some(gap);
+        error
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -388,16 +403,18 @@ impl Error {
 
     /// What was called for a node failed by itself.
     pub(crate) fn failed(node: &str, called: &str, source: BoxError) -> Self {
-        Self(Box::new(Failure {
-            kind: ErrorKind::Node,
-            node: Some(node.to_owned()),
-            message: format!("{called} failed"),
-            source: Some(source),
-        }))
+        let mut error = Self::of_step(ErrorKind::Node, format!("{called} failed"), "").at(node);
+        error.0.source = Some(source);
+        error
+    }
+
+    pub(crate) fn panicked(node: &str, called: &str, text: &str) -> Self {
+        Self::of_step(ErrorKind::Panic, format!("{called} panicked"), &format!(": {text}")).at(node)
     }
 
     pub(crate) fn timed_out(node: &str, what: &str, limit: Duration) -> Self {
-        Self::new(ErrorKind::Timeout, format!("{} exceeded its {what} timeout of {limit:?}", called(node))).at(node)
+        let did = format!("{} exceeded its {what} timeout of {limit:?}", called(node));
+        Self::of_step(ErrorKind::Timeout, did, "").at(node)
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -405,7 +422,21 @@ impl Error {
     }
 
     pub(crate) fn at(mut self, node: &str) -> Self {
-        self.0.node.get_or_insert_with(|| node.to_owned());
+        if self.0.node.is_none() {
+            // What came out of a graph inside and was no node's is this node's: so is the step.
+            (self.0.node, self.0.step) = (Some(node.to_owned()), None);
+        }
+        self
+    }
+
+    /// Says in which step it came to be. What came out of a graph inside knows it already.
+    pub(crate) fn in_step(mut self, step: i64) -> Self {
+        if self.0.step.is_none() {
+            self.0.step = Some(step);
+            if let Some(gap) = self.0.gap.take() {
+                self.0.message.insert_str(gap, &format!(" in step {step}"));
+            }
+        }
         self
     }
 
@@ -428,6 +459,11 @@ impl Error {
     /// The node that failed, if a node did.
     pub fn node(&self) -> Option<&str> {
         self.0.node.as_deref()
+    }
+
+    /// The step in which it failed, as its graph counts them, if a node did; of a node inside a subgraph, the subgraph's.
+    pub fn step(&self) -> Option<i64> {
+        self.0.step
     }
 
     /// Whether the run used up its recursion limit.

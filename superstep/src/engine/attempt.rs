@@ -19,7 +19,7 @@ use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Codec;
 use crate::context::{Context, lock};
-use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate, called};
+use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
@@ -142,6 +142,7 @@ impl<S: State> Job<S> {
             }
             let (writes, end) = self.attempt(&mut context, pulse.as_ref(), failures + 1).await;
             let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
+            let error = error.in_step(self.seed.step);
             let policy = node.retry.iter().find(|p| !error.is_drained() && (p.retry_on)(&error));
             failures += 1;
             let Some(policy) = policy.filter(|p| failures < p.max_attempts) else {
@@ -398,15 +399,13 @@ pub(crate) fn settle<S: State>(
                 Err(Crash::Error(error)) => error.to_string(),
                 _ => "the answer does not fit the question".to_owned(),
             };
-            return Err(End::BadAnswer(Error::invalid(format!("node `{node}`: {why}")).at(node)));
+            return Err(End::BadAnswer(refused(&called(node), node, &why)));
         }
     }
     match result {
         Ok(outcome) => Ok(outcome),
         Err(Crash::Error(error)) => Err(End::Failed(failure_of(error, node))),
-        Err(Crash::Panic(text)) => {
-            Err(End::Failed(Error::new(ErrorKind::Panic, format!("{} panicked: {text}", called(node))).at(node)))
-        }
+        Err(Crash::Panic(text)) => Err(End::Failed(Error::panicked(node, &called(node), &text))),
         Err(Crash::TimedOut(what, limit)) => Err(End::Failed(Error::timed_out(node, what, limit))),
         Err(Crash::Cancelled) => Err(End::Failed(Error::cancelled().at(node))),
     }
@@ -424,21 +423,24 @@ fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
     };
     let error = match error.downcast::<InvalidUpdate>() {
         Ok(invalid) => {
-            return Error::new(invalid.kind, format!("{called} returned an update that does not fit: {invalid}"))
-                .at(node);
+            let (did, rest) = (format!("{called} returned an update"), format!(" that does not fit: {invalid}"));
+            return Error::of_step(invalid.kind, did, &rest).at(node);
         }
         Err(error) => error,
     };
     let error = match error.downcast::<Panicked>() {
-        Ok(panicked) => {
-            return Error::new(ErrorKind::Panic, format!("{called} panicked: {panicked}")).at(node);
-        }
+        Ok(panicked) => return Error::panicked(node, called, &panicked.0),
         Err(error) => error,
     };
     if error.is::<Interrupted>() {
-        return Error::new(ErrorKind::Invalid, format!("{called}: {error}")).at(node);
+        return refused(called, node, &error.to_string());
     }
     Error::failed(node, called, error)
+}
+
+/// What was called for a node cannot be served.
+fn refused(called: &str, node: &str, why: &str) -> Error {
+    Error::of_step(ErrorKind::Invalid, called.to_owned(), &format!(": {why}")).at(node)
 }
 
 /// The same for the error of a conditional edge.
@@ -479,14 +481,22 @@ impl<S: State> Plan<S> {
         if let Some(steer) = steer {
             for goto in steer.goto {
                 if let Some(why) = goto.mistake() {
-                    return Err(End::Failed(Error::invalid(format!("node `{}`: {why}", node.name)).at(&node.name)));
+                    return Err(lost_its_way(refused(&called(&node.name), &node.name, &why), writes));
+                }
+                if let Goto::Send(send) = &goto
+                    && !node.hidden
+                    && let Some(to) = runs_nothing(&send.node)
+                {
+                    return Err(lost_its_way(sent_nowhere(&called(&node.name), &node.name, to), writes));
                 }
                 self.go(goto, writes);
             }
             match steer.next {
                 Some(Next::End) => return Ok(false),
                 Some(Next::Node(name)) => {
-                    self.go_to(&name, writes);
+                    if !self.leads_to(&name, writes) {
+                        return Err(lost_its_way(self.no_such_next(&node.name, &name), writes));
+                    }
                     return Ok(false);
                 }
                 None | Some(Next::Continue) => {}
@@ -495,6 +505,20 @@ impl<S: State> Plan<S> {
         node.edges.iter().for_each(|c| writes.signals.push((*c, 0)));
         node.joins.iter().for_each(|join| writes.signals.push(*join));
         Ok(!node.branches.is_empty())
+    }
+
+    /// A node chose a successor that the graph does not have.
+    #[cold]
+    fn no_such_next(&self, node: &str, next: &str) -> Error {
+        let known = self.nodes.iter().filter(|n| n.wake.is_some()).map(|n| &*n.name);
+        let hint = Hint::near(next, known);
+        let (shown, way_out) = match next {
+            START => ("START".to_owned(), "name the node to go to".to_owned()),
+            _ => (format!("{next:?}"), format!("add it with `add_node({next:?}, ..)`")),
+        };
+        let did = format!("{} returned `Next::node({shown})`", called(node));
+        let rest = format!(", but the graph has no such node{hint}; {way_out}, or end with `Next::End`");
+        Error::of_step(ErrorKind::Invalid, did, &rest).at(node)
     }
 
     fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
@@ -506,16 +530,20 @@ impl<S: State> Plan<S> {
 
     #[inline(always)]
     fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
+        if !self.leads_to(name, writes) {
+            tracing::warn!(node = name, "there is no such node to go to");
+            writes.done = true;
+        }
+    }
+
+    /// Wakes the node with this name; false if there is none.
+    #[inline(always)]
+    fn leads_to(&self, name: &str, writes: &mut TaskWrites<S>) -> bool {
         if name == END {
-            return;
+            return true;
         }
-        match self.node(name).and_then(|n| self.nodes[n].wake) {
-            Some(channel) => writes.signals.push((channel, 0)),
-            None => {
-                tracing::warn!(node = name, "there is no such node to go to");
-                writes.done = true;
-            }
-        }
+        let wake = self.node(name).and_then(|n| self.nodes[n].wake);
+        wake.inspect(|channel| writes.signals.push((*channel, 0))).is_some()
     }
 
     /// Runs the conditional edges of a node on the state with its own writes.
@@ -584,15 +612,15 @@ impl<S: State> Plan<S> {
         for route in &mapped {
             match route {
                 Goto::Node(name) if name == START => {
-                    return Err(Error::invalid(format!("a conditional edge of `{from}` leads to `START`")).at(from));
+                    let did = format!("a conditional edge of `{from}` led to `START`");
+                    return Err(Error::of_step(ErrorKind::Invalid, did, "").at(from));
                 }
                 Goto::Send(send) if send.node == END => {
-                    let words = format!("a conditional edge of `{from}` sends to `END`, which runs nothing");
-                    return Err(Error::new(ErrorKind::InvalidUpdate, words).at(from));
+                    return Err(sent_nowhere(&format!("a conditional edge of `{from}`"), from, "END"));
                 }
                 route => {
                     if let Some(why) = route.mistake() {
-                        return Err(Error::invalid(format!("a conditional edge of `{from}`: {why}")).at(from));
+                        return Err(refused(&format!("a conditional edge of `{from}`"), from, &why));
                     }
                 }
             }
@@ -600,6 +628,33 @@ impl<S: State> Plan<S> {
         mapped.into_iter().for_each(|route| self.go(route, writes));
         Ok(())
     }
+}
+
+/// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
+#[cold]
+fn lost_its_way<S: State>(error: Error, writes: &mut TaskWrites<S>) -> End {
+    writes.puts.clear();
+    writes.signals.clear();
+    if !writes.sends().is_empty() {
+        writes.rest_mut().sends.clear();
+    }
+    End::Failed(error)
+}
+
+/// The name by which users know a place that nothing can be sent to.
+fn runs_nothing(name: &str) -> Option<&'static str> {
+    match name {
+        START => Some("START"),
+        END => Some("END"),
+        _ => None,
+    }
+}
+
+/// What was called for a node sent something to where nothing runs.
+#[cold]
+fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
+    let rest = format!("; `{to}` runs nothing, send to a node");
+    Error::of_step(ErrorKind::InvalidUpdate, format!("{called} sent to `{to}`"), &rest).at(node)
 }
 
 /// Where a plain function leads; its panic is its error.
@@ -617,9 +672,9 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
                 let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
                 let edge =
                     path.map_or_else(|| "a conditional edge".to_owned(), |p| format!("the conditional edge `{p}`"));
-                let words =
-                    format!("{edge} of `{from}` returned `{label}`, which its map does not have; it has {known:?}");
-                Err(Error::invalid(words).at(from))
+                let did = format!("{edge} of `{from}` returned `{label}`");
+                let rest = format!(", which its map does not have; it has {known:?}");
+                Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
             }
         },
         send => Ok(send),

@@ -35,7 +35,7 @@ impl<S: State> Run<S> {
                 let (plan, codec) = (&self.plan, self.codec);
                 let (input, state) = (input.given(), Some(&self.live.state));
                 let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
-                key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e))?
+                key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e).in_step(step))?
             }
             None => self.whole_input_key(node, input),
         };

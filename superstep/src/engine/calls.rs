@@ -294,7 +294,7 @@ impl OneCall {
             let error = match self.attempt(cx).await {
                 Ok(value) => return Ok(value),
                 Err(_) if lock(&cx.task.answers).open.is_some() => return Ok(Value::Null),
-                Err(error) => named(&self.name, error),
+                Err(error) => named(&self.name, cx.task.step, error),
             };
             failures += 1;
             let policy = self.options.retry.iter().find(|p| (p.retry_on)(&error));
@@ -313,20 +313,21 @@ impl OneCall {
         let Some(limit) = self.options.timeout else { return running.await };
         match tokio::time::timeout(limit, running).await {
             Ok(result) => result,
-            Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit))),
+            Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit).in_step(cx.task.step))),
         }
     }
 }
 
 /// A call's error with the name of its task; what came out of a call or a graph inside has a name already.
-fn named(task: &str, error: BoxError) -> Error {
+fn named(task: &str, step: i64, error: BoxError) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(error) => return *error,
         Err(error) => error,
     };
+    let called = format!("task `{task}`");
     match error.downcast::<Panicked>() {
-        Ok(panicked) => Error::new(ErrorKind::Panic, format!("task `{task}` panicked: {panicked}")).at(task),
-        Err(error) => Error::new(ErrorKind::Node, format!("task `{task}` failed")).at(task).caused_by(error),
+        Ok(panicked) => Error::panicked(task, &called, &panicked.to_string()).in_step(step),
+        Err(error) => Error::failed(task, &called, error).in_step(step),
     }
 }
 

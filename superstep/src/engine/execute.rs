@@ -109,7 +109,8 @@ impl<S: State> Run<S> {
             Some(limit) => match tokio::time::timeout(limit, self.run_many()).await {
                 Ok(ended) => ended,
                 Err(_) => {
-                    Err(Error::new(ErrorKind::Timeout, format!("step {} exceeded its timeout of {limit:?}", self.step)))
+                    let words = format!("step {} exceeded its timeout of {limit:?}", self.step);
+                    Err(Error::new(ErrorKind::Timeout, words).in_step(self.step))
                 }
             },
         }
@@ -439,7 +440,7 @@ impl<S: State> Run<S> {
                 }
             }
             End::Parent(command) => trouble.parent = Some(command),
-            End::BadAnswer(error) => trouble.bad_answer = Some(error),
+            End::BadAnswer(error) => trouble.bad_answer = Some(error.in_step(self.step)),
             End::Failed(error) => return self.commit_failure(ix, writes, error, trouble).await,
         }
         Ok(None)
@@ -457,6 +458,7 @@ impl<S: State> Run<S> {
             trouble.drained.get_or_insert(error);
             return Ok(None);
         }
+        let error = error.in_step(self.step);
         let error = match &self.tasks[ix].failure {
             Some(first) => error.while_handling(&first.failure),
             None => error,

@@ -509,7 +509,7 @@ impl<S: State> Run<S> {
         nodes.sort_unstable_by_key(|n| self.plan.nodes[*n].rank);
         nodes.dedup();
         let names: Vec<&str> = nodes.iter().map(|n| &*self.plan.nodes[*n].name).collect();
-        error.in_writes_of(&names)
+        error.in_writes_of(&names).in_step(self.step)
     }
 
     /// The state at the end, and what of it is shown.

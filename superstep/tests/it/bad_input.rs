@@ -42,8 +42,8 @@ async fn an_error_is_shown_with_all_its_causes_where_main_returns_it() {
     let fail = async |_: Notes| Err::<(), _>(Broken(std::io::Error::other("no power")));
     let app = StateGraph::<Notes>::new().add_node("fail", fail).add_edge(START, "fail").compile().unwrap();
     let error = app.invoke(input()).await.unwrap_err();
-    assert_eq!(format!("{error:?}"), "node `fail` failed: the kettle is broken\n  caused by: no power");
-    assert_eq!(error.to_string(), "node `fail` failed: the kettle is broken");
+    assert_eq!(format!("{error:?}"), "node `fail` failed in step 1: the kettle is broken\n  caused by: no power");
+    assert_eq!(error.to_string(), "node `fail` failed in step 1: the kettle is broken");
 }
 
 #[tokio::test]
@@ -160,7 +160,10 @@ async fn after<M>(node: impl superstep::IntoNode<JsonState, M>) -> Error {
 async fn what_is_no_update_is_refused_with_the_nodes_name() {
     let error = after(async |_: JsonInput| json!([1, 2])).await;
     assert_eq!((error.kind(), error.node()), (ErrorKind::InvalidUpdate, Some("n")));
-    assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got [1,2]");
+    assert_eq!(
+        error.to_string(),
+        "node `n` returned an update in step 4 that does not fit: expected an object, got [1,2]"
+    );
 }
 
 #[tokio::test]
@@ -171,7 +174,7 @@ async fn a_panic_is_an_error_with_the_nodes_name() {
     })
     .await;
     assert_eq!((error.kind(), error.node()), (ErrorKind::Panic, Some("n")));
-    assert!(error.to_string().starts_with("node `n` panicked: index out of bounds"), "{error}");
+    assert!(error.to_string().starts_with("node `n` panicked in step 4: index out of bounds"), "{error}");
 }
 
 #[tokio::test]
@@ -222,14 +225,20 @@ async fn a_payload_of_another_type_is_an_error_that_names_the_node() {
             .into_future()
     };
     let error = sends(Send::new("work", "seven")).await.unwrap_err();
-    let words = "node `work` failed: it takes `i64`, but what it was sent is something else: \
+    let words = "node `work` failed in step 1: it takes `i64`, but what it was sent is something else: \
                  invalid type: string \"seven\", expected i64";
     assert!(error.to_string().contains(words), "{error}");
     let error = sends(Send::new("takes", 7)).await.unwrap_err();
-    assert!(error.to_string().contains("node `takes` failed: it takes the state but was sent a payload"), "{error}");
+    assert!(
+        error.to_string().contains("node `takes` failed in step 1: it takes the state but was sent a payload"),
+        "{error}"
+    );
     let app = StateGraph::<Notes>::new().add_node("work", work).add_edge(START, "work").compile().unwrap();
     let error = app.invoke(input()).await.unwrap_err();
-    assert!(error.to_string().contains("node `work` failed: it takes a payload but was reached by an edge"), "{error}");
+    assert!(
+        error.to_string().contains("node `work` failed in step 1: it takes a payload but was reached by an edge"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -242,7 +251,7 @@ async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
     let error = led("up").invoke(input()).await.unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
     assert!(
-        error.to_string().contains(r#"returned `up`, which its map does not have; it has ["on", "off"]"#),
+        error.to_string().contains(r#"returned `up` in step 1, which its map does not have; it has ["on", "off"]"#),
         "{error}"
     );
     assert_eq!(led("on").invoke(input()).await.unwrap().state.log, ["a", "b"]);
@@ -252,9 +261,17 @@ async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
         graph.add_node("a", says("a")).add_edge(START, "a");
         graph.add_conditional_edges("a", path).compile().unwrap().invoke(input()).into_future()
     };
-    check(&open(|_| START.into()).await.unwrap_err(), ErrorKind::Invalid, "a conditional edge of `a` leads to `START`");
+    check(
+        &open(|_| START.into()).await.unwrap_err(),
+        ErrorKind::Invalid,
+        "a conditional edge of `a` led to `START` in step 1",
+    );
     let error = open(|_| Send::new(END, 1).into()).await.unwrap_err();
-    check(&error, ErrorKind::InvalidUpdate, "a conditional edge of `a` sends to `END`, which runs nothing");
+    check(
+        &error,
+        ErrorKind::InvalidUpdate,
+        "a conditional edge of `a` sent to `END` in step 1; `END` runs nothing, send to a node",
+    );
     // As in LangGraph, a name without a map that nobody has is passed over.
     assert_eq!(open(|_| "nobody".into()).await.unwrap().state.log, ["a"]);
 }
@@ -369,7 +386,10 @@ async fn json_that_is_no_object_is_refused_as_an_update_wherever_it_is_given() {
     check(&app.invoke(command).thread("t").await.unwrap_err(), ErrorKind::InvalidUpdate, words);
     assert!(app.thread("t").history().await.unwrap().is_empty());
     let error = app.invoke(json!({})).thread("t").await.unwrap_err();
-    assert_eq!(error.to_string(), "node `n` returned an update that does not fit: expected an object, got \"text\"");
+    assert_eq!(
+        error.to_string(),
+        "node `n` returned an update in step 1 that does not fit: expected an object, got \"text\""
+    );
 }
 
 #[tokio::test]
@@ -400,9 +420,9 @@ async fn mistakes_of_a_conditional_edge_are_told_as_its_own() {
         graph.add_conditional_edges_with_map("n", path, [("end", END)]).compile().unwrap().invoke(input()).into_future()
     };
     let error = edge(|_| panic!("no way")).await.unwrap_err();
-    check(&error, ErrorKind::Panic, "a conditional edge of `n` panicked: no way");
+    check(&error, ErrorKind::Panic, "a conditional edge of `n` panicked in step 1: no way");
     let error = edge(|_| "other").await.unwrap_err();
-    let words = "a conditional edge of `n` returned `other`, which its map does not have; it has [\"end\"]";
+    let words = "a conditional edge of `n` returned `other` in step 1, which its map does not have; it has [\"end\"]";
     check(&error, ErrorKind::Invalid, words);
 }
 
@@ -448,7 +468,7 @@ async fn a_sum_that_does_not_fit_is_refused_in_every_build() {
     let out = app.invoke(Sums { small: 254, real: 1.0 }).await.unwrap();
     assert_eq!(out.state, Sums { small: 255, real: 1.5 });
     let error = app.invoke(Sums { small: 255, real: 1.0 }).await.err().unwrap();
-    assert_eq!(error.to_string(), "field `small`: the sum of 255 and 1 is out of range (in what `a` wrote)");
+    assert_eq!(error.to_string(), "field `small`: the sum of 255 and 1 is out of range (in what `a` wrote in step 1)");
     let sums = JsonState::schema().sum("n");
     let mut graph = StateGraph::dynamic(sums);
     graph.add_node("a", async |_: JsonInput| json!({ "n": 1 }));
@@ -480,7 +500,7 @@ async fn an_error_of_a_conditional_edge_or_of_the_input_says_so() {
     let app = graph.add_conditional_edges("a", broken).compile().unwrap();
     let error = app.invoke(Sums::default()).await.err().unwrap();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Node, Some("a")));
-    assert_eq!(format!("{error:?}"), "a conditional edge of `a` failed: no way");
+    assert_eq!(format!("{error:?}"), "a conditional edge of `a` failed in step 1: no way");
     let app = saved_text();
     let error = app.invoke(json!({ "log": 7 })).thread("t").await.err().unwrap();
     assert!(error.to_string().ends_with("(in the input)"), "{error}");

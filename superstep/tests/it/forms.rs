@@ -199,7 +199,7 @@ async fn a_parallel_node_merges_its_branches() {
     let node = || ParallelNode::<Account, _>::builder().merge_strategy(Richest);
     assert_eq!(balance(node().branch("x", earns(5)).branch("y", earns(3)).build()).await.unwrap(), 6);
     let error = balance(node().build()).await.unwrap_err();
-    assert_eq!(error.to_string(), "node `p` failed: state merge conflict: nobody");
+    assert_eq!(error.to_string(), "node `p` failed in step 1: state merge conflict: nobody");
     let last = ParallelNode::builder().branch("x", earns(5)).branch("y", earns(3)).build();
     assert_eq!(last.run(Account::default()).await.unwrap().balance, 3, "the last branch wins by default");
 }
@@ -273,7 +273,7 @@ async fn an_agent_is_a_node_and_its_error_the_nodes_error() {
     let error = app.invoke(AgentState::default()).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.node(), error.to_string().as_str()),
-        (ErrorKind::Node, Some("shout"), "node `shout` failed: nobody said anything")
+        (ErrorKind::Node, Some("shout"), "node `shout` failed in step 1: nobody said anything")
     );
     let _: NotesUpdate = Notes::update();
 }
@@ -323,7 +323,7 @@ async fn a_partial_agent_fails_and_is_handled_like_any_node() {
             .unwrap()
     };
     let error = app(superstep::NodeOptions::new()).invoke(Notes::update().total(-1)).await.unwrap_err();
-    assert_eq!(error.to_string(), "node `counts` failed: there is less than nothing to count");
+    assert_eq!(error.to_string(), "node `counts` failed in step 1: there is less than nothing to count");
     assert_eq!(app(options).invoke(Notes::update().total(-1)).await.unwrap().state.log, ["handled"]);
 }
 

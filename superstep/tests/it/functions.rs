@@ -63,7 +63,7 @@ async fn a_finished_task_does_not_run_again_after_a_failure() {
     })
     .checkpointer(MemorySaver::new())
     .compile();
-    assert_eq!(flow.invoke(4).thread("t").await.unwrap_err().to_string(), "node `flow` failed: later");
+    assert_eq!(flow.invoke(4).thread("t").await.unwrap_err().to_string(), "node `flow` failed in step 0: later");
     assert_eq!(flow.resume(GoOn).thread("t").await.unwrap().get::<i64>().unwrap(), 8);
     assert_eq!((runs.get(), failures.get()), (1, 2));
 }
@@ -280,7 +280,7 @@ async fn the_error_of_a_task_names_the_task_and_is_still_found() {
     });
     let flow = calling(outer).checkpointer(MemorySaver::new()).compile();
     let error = flow.invoke(4).thread("t").await.unwrap_err();
-    assert_eq!(error.to_string(), "task `inner` failed: no luck");
+    assert_eq!(error.to_string(), "task `inner` failed in step 0: no luck");
     assert_eq!((error.kind(), error.downcast_ref::<NoLuck>()), (ErrorKind::Node, Some(&NoLuck)));
     let state = flow.thread("t").state().await.unwrap();
     assert_eq!(state.tasks[0].error.as_ref().unwrap().to_string(), "no luck");

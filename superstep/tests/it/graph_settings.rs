@@ -74,7 +74,10 @@ async fn nodes_use_the_store_of_the_graph() {
     let out = graph().store(MemoryStore::new()).compile().unwrap().invoke(input()).await.unwrap();
     assert_eq!(out.state.log, ["\"v\""]);
     let error = graph().compile().unwrap().invoke(input()).await.unwrap_err();
-    assert_eq!(error.to_string(), "node `n` failed: it asks for a store; give the graph one with `.store(..)`");
+    assert_eq!(
+        error.to_string(),
+        "node `n` failed in step 1: it asks for a store; give the graph one with `.store(..)`"
+    );
 }
 
 /// One node whose runs are counted.
@@ -269,7 +272,7 @@ async fn a_panic_goes_to_the_error_handler_too() {
         .error_handler(|_: Notes, error: NodeError| async move { Notes::update().log([error.to_text()]) });
     let app = StateGraph::new().add_node_with("n", panics, options).add_edge(START, "n").compile().unwrap();
     let log = app.invoke(input()).await.unwrap().state.log;
-    assert_eq!(log, ["n: node `n` panicked: there is nothing to count"]);
+    assert_eq!(log, ["n: node `n` panicked in step 1: there is nothing to count"]);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod die_inside;
 mod drain;
 mod draw;
 mod edges;
+mod error_steps;
 mod faulty;
 mod forms;
 mod functions;

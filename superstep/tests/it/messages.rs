@@ -49,7 +49,7 @@ async fn a_removal_takes_one_message_away_and_the_great_one_all_before_it() {
 #[tokio::test]
 async fn a_removal_of_what_is_not_there_is_an_error_that_names_it() {
     let error = after(vec![Message::remove("nobody")]).await.unwrap_err();
-    let words = "field `messages`: there is no message with id `nobody` to remove (in what `n` wrote)";
+    let words = "field `messages`: there is no message with id `nobody` to remove (in what `n` wrote in step 1)";
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, words));
 }
 

@@ -180,7 +180,7 @@ async fn an_update_of_another_state_than_the_parents_is_refused_with_the_nodes_n
     assert_eq!((error.kind(), error.node()), (ErrorKind::Node, Some("child")));
     assert_eq!(
         error.to_string(),
-        "node `child` failed: a command for the parent graph carries an update of another state than the parent's"
+        "node `child` failed in step 1: a command for the parent graph carries an update of another state than the parent's"
     );
     assert_eq!(app.thread("t").state().await.unwrap().next, ["child"]);
 }

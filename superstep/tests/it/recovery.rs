@@ -40,7 +40,10 @@ async fn a_failed_step_is_gone_on_with_where_it_failed() {
             .add_sequence(["a", "b", "c"]),
     );
     let error = app.invoke(input()).thread("t").await.unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Node, "node `b` failed: b is not ready"));
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Node, "node `b` failed in step 2: b is not ready")
+    );
     let seen = app.thread("t").state().await.unwrap();
     assert_eq!(
         (seen.next.clone(), seen.values()),
@@ -89,7 +92,7 @@ async fn node_with_a_failing_edge(durability: Durability, side_by_side: bool) {
     }
     let app = saved(&mut graph);
     let error = app.invoke(input()).thread("t").durability(durability).await.unwrap_err();
-    assert_eq!(error.to_string(), "a conditional edge of `a` failed: no way yet");
+    assert_eq!(error.to_string(), "a conditional edge of `a` failed in step 1: no way yet");
     let expected: &[&str] = if side_by_side { &["start", "a", "other"] } else { &["start", "a"] };
     let seen = app.thread("t").state().await.unwrap();
     assert_eq!(
@@ -258,14 +261,14 @@ async fn an_error_handler_takes_over_after_a_restart_too() {
     let error = app.invoke(input()).thread("t").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the error handler of `n` failed (called for \"node `n` panicked: broken\"): the handler is not ready"
+        "the error handler of `n` failed in step 1 (called for \"node `n` panicked in step 1: broken\"): the handler is not ready"
     );
     let seen = app.thread("t").state().await.unwrap();
-    assert_eq!(seen.tasks[0].error, Some(TaskError::new(ErrorKind::Panic, "node `n` panicked: broken")));
+    assert_eq!(seen.tasks[0].error, Some(TaskError::new(ErrorKind::Panic, "node `n` panicked in step 1: broken")));
     let out = app.invoke(GoOn).thread("t").await.unwrap();
     assert_eq!(
         (out.state.log.clone(), runs.get(), handled.get()),
-        (vec!["start".to_owned(), "Panic in n: node `n` panicked: broken".to_owned()], 1, 2)
+        (vec!["start".to_owned(), "Panic in n: node `n` panicked in step 1: broken".to_owned()], 1, 2)
     );
 }
 

@@ -32,7 +32,9 @@ fn check(error: &Error, node: Option<&str>, words: &str) {
     assert_eq!((error.kind(), error.node(), error.to_string().as_str()), (ErrorKind::Panic, node, words));
 }
 
-const WORDS: &str = "field `total`: its reducer panicked: -1 is negative (in what `add` wrote)";
+fn words(step: i64) -> String {
+    format!("field `total`: its reducer panicked: -1 is negative (in what `add` wrote in step {step})")
+}
 
 #[tokio::test]
 async fn it_is_an_error_that_names_node_and_field_with_every_durability() {
@@ -41,7 +43,7 @@ async fn it_is_an_error_that_names_node_and_field_with_every_durability() {
         let thread = app.thread("t");
         thread.invoke(Sums::update().next(1)).await.unwrap();
         let error = thread.invoke(Sums::update().next(-1)).durability(durability).await.unwrap_err();
-        check(&error, Some("add"), WORDS);
+        check(&error, Some("add"), &words(6));
         let seen = &thread.history().await.unwrap()[0];
         let lines = if durability == Durability::Exit { 2 } else { 3 };
         assert_eq!((seen.state.log.len(), seen.state.total), (lines, 1), "{durability:?}");
@@ -52,14 +54,14 @@ async fn it_is_an_error_that_names_node_and_field_with_every_durability() {
 #[tokio::test]
 async fn it_is_an_error_without_a_checkpointer_too() {
     let app = graph().add_sequence(["first", "add"]).compile().unwrap();
-    check(&app.invoke(Sums::update().next(-1)).await.unwrap_err(), Some("add"), WORDS);
+    check(&app.invoke(Sums::update().next(-1)).await.unwrap_err(), Some("add"), &words(2));
 }
 
 #[tokio::test]
 async fn it_names_the_nodes_of_the_step_if_there_were_several() {
     let app = graph().add_edge(START, "first").add_edge(START, "add").compile().unwrap();
-    let words = "field `total`: its reducer panicked: -1 is negative (in what `add`, `first` wrote)";
-    check(&app.invoke(Sums::update().next(-1)).await.unwrap_err(), None, words);
+    let both = "field `total`: its reducer panicked: -1 is negative (in what `add`, `first` wrote in step 1)";
+    check(&app.invoke(Sums::update().next(-1)).await.unwrap_err(), None, both);
 }
 
 #[tokio::test]
@@ -82,7 +84,7 @@ async fn it_is_caught_where_conditional_edges_read_the_state() {
         .add_conditional_edges("add", route);
     for graph in [ahead, beside, spawned] {
         let error = graph.compile().unwrap().invoke(Sums::update().next(-1)).await.unwrap_err();
-        check(&error, Some("add"), WORDS);
+        check(&error, Some("add"), &words(1));
     }
 }
 
@@ -94,6 +96,6 @@ async fn an_update_by_hand_and_an_input_are_refused_like_it() {
     let error = thread.update(Sums::update().total(-1)).as_node("first").await.unwrap_err();
     check(&error, None, "field `total`: its reducer panicked: -1 is negative");
     let error = thread.invoke(Sums::update().total(-1)).await.unwrap_err();
-    check(&error, Some(START), &WORDS.replace("what `add` wrote", "the input"));
+    check(&error, Some(START), "field `total`: its reducer panicked: -1 is negative (in the input)");
     assert_eq!(thread.state().await.unwrap().state.total, 1);
 }

@@ -48,7 +48,7 @@ async fn without_a_policy_a_node_fails_at_once() {
     let (app, runs) = failing(&["one"], NodeOptions::new());
     let error = time_of(&app).await.1.unwrap_err();
     assert_eq!((error.kind(), error.node(), runs.get()), (ErrorKind::Node, Some("flaky"), 1));
-    assert_eq!(error.to_string(), "node `flaky` failed: one");
+    assert_eq!(error.to_string(), "node `flaky` failed in step 1: one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +62,7 @@ async fn a_node_runs_again_until_it_succeeds_and_is_told_which_attempt_it_is() {
 async fn attempts_are_counted_with_the_first_one() {
     let (app, runs) = failing(&["one", "two", "three"], NodeOptions::new().retry(every(SECOND).max_attempts(2)));
     let error = time_of(&app).await.1.unwrap_err();
-    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed: two", 2));
+    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed in step 1: two", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn jitter_adds_less_than_a_second_to_each_pause() {
 async fn an_error_that_the_policy_is_not_for_is_not_retried() {
     let (app, runs) = failing(&["network", "input"], NodeOptions::new().retry(every(SECOND).retry_on(is("network"))));
     let error = time_of(&app).await.1.unwrap_err();
-    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed: input", 2));
+    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed in step 1: input", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +117,7 @@ async fn attempts_are_counted_across_policies() {
     let often = every(SECOND).max_attempts(9);
     let (app, runs) = failing(&["other", "network"], NodeOptions::new().retry(twice).retry(often));
     let error = time_of(&app).await.1.unwrap_err();
-    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed: network", 2));
+    assert_eq!((error.to_string().as_str(), runs.get()), ("node `flaky` failed in step 1: network", 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,7 @@ async fn an_error_is_the_last_thing_a_stream_gives() {
     let mut stream = app.stream(Notes::update().total(1)).start();
     assert!(stream.next().await.unwrap().is_ok());
     let error = stream.next().await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "node `fails` failed: no");
+    assert_eq!(error.to_string(), "node `fails` failed in step 2: no");
     assert!(stream.next().await.is_none());
     assert!(stream.output().is_none());
 }

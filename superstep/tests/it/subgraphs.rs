@@ -311,7 +311,7 @@ async fn a_typed_graph_runs_on_the_fields_it_was_sent() {
 async fn a_typed_graph_refuses_what_has_nothing_of_its_state() {
     let refusal = |why: &str| {
         format!(
-            "node `child` failed: the graph in node `child` cannot run on what it was sent: {why}; send some of its state's fields"
+            "node `child` failed in step 1: the graph in node `child` cannot run on what it was sent: {why}; send some of its state's fields"
         )
     };
     let app = sends_to_a_graph(|_| json!({ "other": 1 })).compile().unwrap();

@@ -41,7 +41,7 @@ async fn a_node_that_takes_longer_fails_with_its_name_and_limit() {
     let (took, result) = run(&slow(NodeOptions::new().timeout(3 * SECOND), Context::heartbeat)).await;
     let error = result.unwrap_err();
     assert_eq!((took, error.kind(), error.node()), (3 * SECOND, ErrorKind::Timeout, Some("slow")));
-    assert_eq!(error.to_string(), "node `slow` exceeded its run timeout of 3s");
+    assert_eq!(error.to_string(), "node `slow` exceeded its run timeout of 3s in step 1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn a_node_without_a_sign_of_life_is_idle() {
     let (took, result) = run(&slow(NodeOptions::new().timeout(policy), |_| {})).await;
     assert_eq!(
         (took, result.unwrap_err().to_string().as_str()),
-        (2 * SECOND, "node `slow` exceeded its idle timeout of 2s")
+        (2 * SECOND, "node `slow` exceeded its idle timeout of 2s in step 1")
     );
 }
 
@@ -164,10 +164,16 @@ async fn the_timeout_of_a_send_is_kept_over_a_restart() {
     assert_eq!(restarted(|| Send::new("work", 1u64).timeout(2 * SECOND)).await.unwrap(), ["sends", "worked"]);
     assert_eq!(restarted(|| Send::new("work", 1u64).timeout(Duration::MAX)).await.unwrap(), ["sends", "worked"]);
     let idle = || Send::new("work", 1u64).timeout(TimeoutPolicy::idle_only(SECOND / 4));
-    assert_eq!(restarted(idle).await.unwrap_err().to_string(), "node `work` exceeded its idle timeout of 250ms");
+    assert_eq!(
+        restarted(idle).await.unwrap_err().to_string(),
+        "node `work` exceeded its idle timeout of 250ms in step 2"
+    );
     // A limit of less than a millisecond is still a limit of some time.
     let short = || Send::new("work", 1u64).timeout(Duration::from_micros(10));
-    assert_eq!(restarted(short).await.unwrap_err().to_string(), "node `work` exceeded its run timeout of 1ms");
+    assert_eq!(
+        restarted(short).await.unwrap_err().to_string(),
+        "node `work` exceeded its run timeout of 1ms in step 2"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +195,7 @@ async fn a_send_with_a_limit_of_no_time_is_the_senders_error() {
         .unwrap();
     let error = run(&by_edge).await.1.unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
-    assert_eq!(error.to_string(), format!("a conditional edge of `a`: {words}"));
+    assert_eq!(error.to_string(), format!("a conditional edge of `a` in step 1: {words}"));
 
     let idle_zero = move || zero().timeout(TimeoutPolicy::idle_only(Duration::ZERO));
     let commands = move |_: Notes| async move { Command::<Notes>::new().goto(idle_zero()) };
@@ -202,7 +208,7 @@ async fn a_send_with_a_limit_of_no_time_is_the_senders_error() {
         .unwrap();
     let error = by_command.invoke(Notes::update().topic("t")).thread("t").await.unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Invalid, Some("a")));
-    assert_eq!(error.to_string(), format!("node `a`: {words}"));
+    assert_eq!(error.to_string(), format!("node `a` in step 1: {words}"));
 
     let thread = by_command.thread("u");
     let error = by_command.invoke(Command::<Notes>::new().goto(zero())).thread("u").await.unwrap_err();

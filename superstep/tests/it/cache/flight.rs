@@ -104,7 +104,7 @@ async fn those_who_waited_for_a_failure_run_themselves() {
         if run == 0 { Err("the first fails".into()) } else { Ok(json!({ "out": 7 })) }
     });
     let results = at_once(&app, 3).await;
-    assert_eq!(results[0], Err("node `work` failed: the first fails".to_owned()));
+    assert_eq!(results[0], Err("node `work` failed in step 1: the first fails".to_owned()));
     assert_eq!(results[1..], [Ok(json!(7)), Ok(json!(7))]);
     assert_eq!(runs.get(), 3);
 }
