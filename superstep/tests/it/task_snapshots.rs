@@ -20,16 +20,20 @@ type Saver = Arc<dyn Checkpointer>;
     expect(unused_variables, clippy::unused_async, reason = "only PostgreSQL is waited for, and has tests by name")
 )]
 async fn savers(name: &str) -> Vec<Saver> {
-    let mut all: Vec<Saver> = vec![Arc::new(MemorySaver::new())];
-    #[cfg(feature = "sqlite")]
-    all.push(Arc::new(superstep::SqliteSaver::memory().unwrap()));
-    #[cfg(feature = "postgres")]
-    {
-        let schema = format!("tasks_{}_{name}", std::process::id());
-        let database = superstep::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
-        all.push(Arc::new(superstep::PostgresSaver::new(&database.connect().await.unwrap())));
-    }
-    all
+    Vec::from([
+        Arc::new(MemorySaver::new()) as Saver,
+        #[cfg(feature = "sqlite")]
+        Arc::new(superstep::SqliteSaver::memory().unwrap()),
+        #[cfg(feature = "postgres")]
+        in_postgres(name).await,
+    ])
+}
+
+#[cfg(feature = "postgres")]
+async fn in_postgres(name: &str) -> Saver {
+    let schema = format!("tasks_{}_{name}", std::process::id());
+    let database = superstep::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
+    Arc::new(superstep::PostgresSaver::new(&database.connect().await.unwrap()))
 }
 
 fn input() -> NotesUpdate {
