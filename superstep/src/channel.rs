@@ -6,6 +6,7 @@
 //! are made of the types; derived states call the functions in [`typed`].
 
 mod barrier;
+pub(crate) mod difference;
 mod operator;
 pub(crate) mod typed;
 mod value;

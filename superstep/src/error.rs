@@ -258,22 +258,30 @@ pub struct InvalidUpdate {
     pub(crate) why: String,
     /// The kind of error that it makes of a run.
     pub(crate) kind: ErrorKind,
+    /// The nodes that wrote the field in the step, by number, if that is known.
+    pub(crate) writers: Vec<usize>,
 }
 
 impl InvalidUpdate {
     /// A write to `field` that breaks the field's rule.
     pub fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { field: field.into(), why: why.into(), kind: ErrorKind::InvalidUpdate }
+        Self { field: field.into(), why: why.into(), kind: ErrorKind::InvalidUpdate, writers: Vec::new() }
     }
 
     /// A value that the field's reducer cannot merge.
     pub fn refused(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { field: field.into(), why: why.into(), kind: ErrorKind::Invalid }
+        Self { field: field.into(), why: why.into(), kind: ErrorKind::Invalid, writers: Vec::new() }
     }
 
     /// The field's rule panicked.
     pub(crate) fn panicked(field: &str, panic: &str) -> Self {
-        Self { field: field.to_owned(), why: format!("its reducer panicked: {panic}"), kind: ErrorKind::Panic }
+        let why = format!("its reducer panicked: {panic}");
+        Self { field: field.to_owned(), why, kind: ErrorKind::Panic, writers: Vec::new() }
+    }
+
+    /// The same with the nodes that wrote the field.
+    pub(crate) fn written_by(self, writers: impl Iterator<Item = usize>) -> Self {
+        Self { writers: writers.collect(), ..self }
     }
 
     /// The same as a run's error, which says whose writes were merged.

@@ -133,9 +133,9 @@ pub use id::{CheckpointId, InvalidId, TaskId};
 pub use invoke::{GoOn, IntoInput, Invoke, Streaming};
 pub use node::{
     Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupt, Interrupted,
-    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeOptions, Outcome, OutcomeResult,
-    PartialAgent, Payload, Previous, Reached, RemainingSteps, Resume, RetryPolicy, RunConfig, Runtime, Send, Sent,
-    StateNode, StoreHandle, StreamWriter, TimeoutPolicy,
+    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeInput, NodeOptions, Outcome, OutcomeResult,
+    ParallelNode, ParallelNodeBuilder, PartialAgent, Payload, Previous, Reached, RemainingSteps, Resume, RetryPolicy,
+    RunConfig, Runtime, Send, Sent, StateNode, StoreHandle, StreamWriter, TimeoutPolicy,
 };
 pub use plan::{END, START};
 #[cfg(feature = "schema")]
@@ -148,10 +148,10 @@ pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
     AddMessages, AgentState, AgentStateUpdate, Append, Block, Change, CodecError, Conversation, Delta, DeltaPart,
-    Field, FieldKind, FieldSpec, IntoUpdate, JsonFields, JsonInput, JsonMap, JsonReducer, JsonState, JsonWrite,
-    LastWriteWins, LogEntry, MaxReducer, Media, MediaSource, MergeStrategy, Message, MessageAssembler, MessageChunk,
-    MessageKind, MessageLike, MutationLog, ParallelNode, ParallelNodeBuilder, Persist, Put, Reducer, ReducerFn,
-    Replace, RichMessage, Role, Scratch, State, StateMutation, Sum, ToolAnswer, ToolCall, Update, Usage, Workflow,
+    Difference, Field, FieldKind, FieldSpec, IntoUpdate, JsonFields, JsonInput, JsonMap, JsonReducer, JsonState,
+    JsonWrite, LastWriteWins, LogEntry, Logged, MaxReducer, Media, MediaSource, MergeStrategy, Message,
+    MessageAssembler, MessageChunk, MessageKind, MessageLike, MutationLog, Persist, Put, Reducer, ReducerFn, Replace,
+    RichMessage, Role, Scratch, State, StateMutation, Sum, ToolAnswer, ToolCall, Update, Usage, Workflow,
     WorkflowError, WorkflowState, add_messages, normal_message,
 };
 #[cfg(feature = "sqlite")]

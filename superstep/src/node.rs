@@ -7,6 +7,7 @@ mod handler;
 mod interrupt;
 mod options;
 mod outcome;
+mod parallel;
 
 use std::any::Any;
 use std::future::Future;
@@ -18,14 +19,14 @@ use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::state::State;
 
-pub use agent::{Agent, EchoAgent, Next, Node, PartialAgent, StateNode};
+pub use agent::{Agent, EchoAgent, Next, Node, NodeInput, PartialAgent, StateNode};
 pub use args::{
     Attempt, FromContext, FromInput, Narrow, Previous, Reached, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle,
     StreamWriter,
 };
 pub(crate) use command::ParentCommand;
 pub use command::{Command, Goto, Payload, Send};
-pub(crate) use handler::{GraphMarker, NodeMarker};
+pub(crate) use handler::{Before, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why};
 pub use interrupt::{Interrupt, Interrupted, Resume};
@@ -33,6 +34,7 @@ pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
+pub use parallel::{ParallelNode, ParallelNodeBuilder};
 
 pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = Result<Outcome<S>, BoxError>> + std::marker::Send>>;
 
@@ -88,6 +90,23 @@ pub struct Call<'a, S: State> {
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,
+}
+
+impl<S: State> Call<'_, S> {
+    /// The same call with another context.
+    pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b, S> {
+        Call {
+            plan: self.plan,
+            node: self.node,
+            input: self.input,
+            state: self.state,
+            present: self.present,
+            codec: self.codec,
+            step: self.step,
+            stop: self.stop,
+            context,
+        }
+    }
 }
 
 /// A node with its argument types erased: the only form that the engine sees.

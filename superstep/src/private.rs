@@ -5,8 +5,8 @@ use std::any::Any;
 pub use crate::error::InvalidUpdate;
 pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
-    Change, CodecError, Conversation, ConversationField, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Message,
-    MessageLike, Persist, Put, Scratch, State, Storable, Update,
+    Change, CodecError, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems,
+    IntoUpdate, Message, MessageLike, Persist, Put, Scratch, State, Storable, Update,
 };
 
 pub use crate::__schema as schema;
@@ -16,6 +16,11 @@ pub use crate::schema::{Describe, Described, StateSchema};
 /// The merge rules.
 pub mod typed {
     pub use crate::channel::typed::*;
+}
+
+/// What a node changed, by the merge rules.
+pub mod difference {
+    pub use crate::channel::difference::*;
 }
 
 /// A type whose values can be shown. Implemented for everything that is `Debug`; the lifetime defers the check.

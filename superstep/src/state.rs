@@ -25,13 +25,12 @@ pub use message::{
 };
 pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
-pub(crate) use update::replacing;
 pub use update::{IntoUpdate, Put, Update};
-pub(crate) use workflow::MergedState;
+pub(crate) use update::{Origin, changes_to};
 pub use workflow::{
-    LastWriteWins, LogEntry, MergeStrategy, MutationLog, ParallelNode, ParallelNodeBuilder, StateMutation, Workflow,
-    WorkflowError, WorkflowState,
+    LastWriteWins, LogEntry, Logged, MergeStrategy, MutationLog, StateMutation, Workflow, WorkflowError, WorkflowState,
 };
+pub(crate) use workflow::{Mutation, apply_entries};
 
 /// The state of a graph: what its nodes read and write.
 ///
@@ -128,6 +127,45 @@ pub trait State: Clone + Send + Sync + 'static {
     /// Tells a field that nothing else is left to run.
     fn finish(&mut self, _schema: &Self::Schema, _field: usize) -> Change {
         Change::None
+    }
+
+    /// What a node changed that was given this state and gave back another: `write` is the value of one field there.
+    ///
+    /// Derived states compare it with their own, by `PartialEq` or by the identity of an `Arc`, and answer through the field's
+    /// rule: a list that grew gives its tail, a sum what was added to it, messages those that are new, changed or removed.
+    /// A value that cannot be compared counts as changed. States written by hand answer here for themselves; unless they do,
+    /// every field that they give back counts as changed.
+    fn difference(&self, schema: &Self::Schema, write: Self::Write) -> Difference<Self::Write> {
+        let kind = Self::field_of(schema, &write).map(|field| Self::fields(schema)[field].kind);
+        match kind {
+            Some(kind) if kind.starts_available() || kind == FieldKind::TopicAccumulate => Difference::Replace(write),
+            _ => Difference::Merge(write),
+        }
+    }
+
+    /// Merges an update through the rules of the fields, outside of any graph.
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use superstep::State;
+    ///
+    /// #[derive(State, Clone, Default, Serialize, Deserialize)]
+    /// struct Chat { #[state(append)] log: Vec<String>, topic: String }
+    ///
+    /// let chat = Chat { log: vec!["one".into()], topic: "tea".into() };
+    /// let chat = chat.merge(Chat::update().log(["two"]))?;
+    /// assert_eq!(chat.log, ["one", "two"]);
+    /// assert_eq!(chat.topic, "tea");
+    /// # Ok::<(), superstep::InvalidUpdate>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a field's rule refuses what is written to it.
+    fn merge(self, update: impl IntoUpdate<Self>) -> Result<Self, InvalidUpdate>
+    where
+        Self: State<Schema = ()>,
+    {
+        update::merged(self, update.into_update())
     }
 
     /// Completes a write before it is saved, shown or applied: messages get their ids here.
@@ -308,6 +346,34 @@ impl FieldKind {
     /// Whether the field has a value before anything was written.
     pub(crate) fn starts_available(self) -> bool {
         matches!(self, FieldKind::Reducer | FieldKind::Append | FieldKind::Delta | FieldKind::Messages)
+    }
+}
+
+/// What a node changed in a field of a state that it gave back as a whole; see [`State::difference`].
+///
+/// ```
+/// use superstep::Difference;
+/// assert_ne!(Difference::Merge(1), Difference::Replace(1));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference<W> {
+    /// Nothing.
+    None,
+    /// What this write does when it goes through the field's rule.
+    Merge(W),
+    /// The value became this one, in a way that no write through the rule could have brought about. If anybody else writes
+    /// the field in the same step, that is an error.
+    Replace(W),
+}
+
+impl<W> Difference<W> {
+    /// The same with another view of the write.
+    pub fn map<V>(self, f: impl FnOnce(W) -> V) -> Difference<V> {
+        match self {
+            Difference::None => Difference::None,
+            Difference::Merge(write) => Difference::Merge(f(write)),
+            Difference::Replace(write) => Difference::Replace(f(write)),
+        }
     }
 }
 

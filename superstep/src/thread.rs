@@ -2,6 +2,7 @@
 
 mod change;
 mod housekeeping;
+mod log;
 
 use std::sync::Arc;
 

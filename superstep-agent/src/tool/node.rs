@@ -6,7 +6,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use superstep::{BoxError, Command, Context, Conversation, END, Interrupted, Message, Reached, StateNode, ToolCall};
+use superstep::{
+    BoxError, Command, Context, Conversation, END, Interrupted, IntoOutcome, Message, Next, Node, NodeInput, Outcome,
+    START, StateGraph, ToolCall,
+};
 use tokio::sync::Semaphore;
 
 use super::policy::{OnToolError, unknown_tool};
@@ -125,6 +128,18 @@ pub(crate) fn or_only_leaving(mut calls: Vec<ToolCall>, leaving: &[String]) -> V
     match calls.iter().position(|call| leaving.contains(&call.name)) {
         Some(place) => vec![calls.swap_remove(place)],
         None => calls,
+    }
+}
+
+impl<S: Conversation> Clone for ToolNode<S> {
+    fn clone(&self) -> Self {
+        Self {
+            tools: self.tools.clone(),
+            settings: self.settings.clone(),
+            at_once: self.at_once.clone(),
+            mistakes: self.mistakes.clone(),
+            around: self.around.clone(),
+        }
     }
 }
 
@@ -279,18 +294,33 @@ fn is_worth_another_try(error: &ToolError) -> bool {
 }
 
 #[async_trait]
-impl<S: Conversation> StateNode<S> for ToolNode<S> {
-    type Input = Reached<S, ToolCall>;
-    type Output = Vec<Command<S>>;
+impl<S: Conversation> Node<S> for ToolNode<S> {
+    fn id(&self) -> &'static str {
+        "tools"
+    }
 
-    async fn run(&self, reached: Self::Input, cx: Context) -> Result<Self::Output, BoxError> {
-        let Reached { state, sent } = reached;
-        let calls = match sent {
-            Some(call) => vec![call],
-            None => or_only_leaving(open_calls(state.conversation())?, &self.tools.leaving()),
+    /// Answers the calls of the last message outside of any graph: in one of its own, that ends with it.
+    async fn run(&self, state: S) -> Result<(S, Next), BoxError> {
+        let app = StateGraph::<S>::new().add(self.clone()).add_edge(START, "tools").compile()?;
+        let out = app.invoke(state).await?;
+        if !out.interrupts.is_empty() {
+            return Err(
+                "a tool asks a question; run the node in a graph with a checkpointer, where it can be answered".into(),
+            );
+        }
+        Ok((out.state, Next::Continue))
+    }
+
+    async fn call(&self, input: NodeInput<S>, cx: Context) -> Result<Outcome<S>, BoxError> {
+        let calls = match &input.sent {
+            Some(call) => vec![
+                call.get()
+                    .map_err(|why| format!("a tool node takes a `ToolCall`, but was sent something else: {why}"))?,
+            ],
+            None => or_only_leaving(open_calls(input.state.conversation())?, &self.tools.leaving()),
         };
-        let answers = calls.into_iter().map(|call| self.answer(call, state.clone(), &cx));
-        all(answers.collect()).await
+        let answers = calls.into_iter().map(|call| self.answer(call, input.state.clone(), &cx));
+        all(answers.collect()).await?.into_outcome()
     }
 
     fn mistakes(&self) -> Vec<String> {

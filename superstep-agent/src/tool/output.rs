@@ -137,7 +137,7 @@ fn changed<S: Conversation, E>(
         let said = S::say(messages);
         let same_field = |with: &&Put<S::Write>| S::field_of(&(), &with.write) == S::field_of(&(), &put.write);
         let with = said.puts().first().filter(same_field).unwrap_or(put);
-        update = update.put(Put { write: with.write.clone(), overwrite: put.overwrite });
+        update = update.put(put.clone().map(|_| with.write.clone()));
     }
     Ok(update)
 }

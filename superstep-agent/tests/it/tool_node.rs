@@ -11,7 +11,8 @@ use superstep::{
     Runtime, START, StateGraph, Store, StoreHandle, StreamWriter, ToolCall,
 };
 use superstep_agent::{
-    OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec, tool, tools_condition,
+    ChatAgent, OnToolError, ScriptedModel, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec, tool,
+    tools_condition,
 };
 
 /// Adds two numbers.
@@ -447,4 +448,42 @@ fn the_condition_sends_calls_to_the_tools_and_all_else_to_the_end() {
     assert_eq!(tools_condition(&asking([call("c", "add", json!({}))])), "tools");
     assert_eq!(tools_condition(&AgentState { messages: vec![Message::assistant("done")] }), END);
     assert_eq!(tools_condition(&AgentState::default()), END);
+}
+
+/// Seed 000 writes `add_node("tool", Box::new(ToolNode::new(tools)))`, and keeps nodes as `Box<dyn Node<S>>`.
+#[tokio::test]
+async fn a_tool_node_is_a_boxed_node_and_runs_by_itself() {
+    /// Doubles a number.
+    #[tool]
+    fn double(n: i64) -> i64 {
+        n * 2
+    }
+    let asked = || {
+        let call = ToolCall::new("c1", "double", serde_json::json!({ "n": 21 }));
+        AgentState { messages: vec![Message::calls("", [call])] }
+    };
+    let boxed: Box<dyn superstep::Node<AgentState>> = Box::new(ToolNode::new((double,)));
+    let (state, next) = boxed.run(asked()).await.unwrap();
+    assert_eq!((&*state.messages[1].text(), next), ("42", superstep::Next::Continue));
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("boxed", boxed).add_node("tool", Box::new(ToolNode::new((double,)))).add_edge(START, "boxed");
+    assert_eq!(graph.compile().unwrap().invoke(asked()).await.unwrap().state.messages[1].text(), "42");
+    let mut graph = StateGraph::<AgentState>::new();
+    graph.add_node("tool", Box::new(ToolNode::new((double,)))).add_edge(START, "tool");
+    assert_eq!(graph.compile().unwrap().invoke(asked()).await.unwrap().state.messages[1].text(), "42");
+}
+
+/// A chat that calls tools, and the tools: boxed, in a line.
+#[tokio::test]
+async fn a_chat_and_its_tools_are_a_line_of_boxed_nodes() {
+    let llm = ScriptedModel::new([Message::calls("let me see", [call("c1", "add", json!({ "a": 20, "b": 22 }))])]);
+    let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(add)];
+    let mut graph = StateGraph::<AgentState>::new();
+    graph
+        .add_node("chat", Box::new(ChatAgent::new(llm)))
+        .add_node("tool", Box::new(ToolNode::new(tools)))
+        .add_sequence(&["chat", "tool"]);
+    let compiled = graph.compile().unwrap();
+    let state = compiled.invoke(AgentState { messages: vec![Message::user("20 + 22?")] }).await.unwrap().state;
+    assert_eq!(texts(&state.messages), ["20 + 22?", "let me see", "42"]);
 }

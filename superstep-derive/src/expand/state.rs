@@ -6,13 +6,14 @@ use syn::spanned::Spanned;
 
 use super::{at, spanned};
 use crate::attr::Rule;
+use crate::setter;
 use crate::valid::{Field, Model};
 
 pub(super) fn expand(model: &Model) -> TokenStream {
     let Model { ident, write, .. } = model;
     let private = model.private();
     let (impl_generics, arguments, where_clause) = model.bounded.split_for_impl();
-    let methods = [facts(model), update(model), access(model), messages(model)];
+    let methods = [facts(model), update(model), difference(model), access(model), messages(model)];
     quote! {
         #[automatically_derived]
         #[allow(unreachable_code)]
@@ -129,6 +130,57 @@ fn merge(field: &Field, model: &Model) -> TokenStream {
             let merge: fn(&mut #ty, #ty) = #function;
             #private::typed::reduce(#slot, #name, #writes, |current, update| { merge(current, update); #ok })
         }},
+    }
+}
+
+/// `difference`: what a node changed, by the rule of the field.
+fn difference(model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let arms = model.numbered().map(|(ix, field)| {
+        let (ident, changed) = (&field.ident, changed(ix, field, model));
+        quote!(#write::#ident(after) => #changed.map(#write::#ident),)
+    });
+    quote! {
+        fn difference(&self, (): &(), write: Self::Write) -> #private::Difference<Self::Write> {
+            #[allow(unused_imports)]
+            use #private::difference::{ByEq as _, ByPointer as _, Never as _};
+            match write { #(#arms)* }
+        }
+    }
+}
+
+/// What became of one field, `after` being its value in the state that a node gave back.
+fn changed(ix: usize, field: &Field, model: &Model) -> TokenStream {
+    let (write, private) = (&model.write, model.private());
+    let Field { ident, ty, kind, .. } = field;
+    let rules = quote!(#private::difference);
+    // The compiler finds the best way to compare by following the references.
+    let same = |ty: &TokenStream| quote!(|one: &#ty, other: &#ty| (&&&#rules::Same(one, other)).same());
+    // By its name where it has one: generic code knows no other of the item.
+    let listed = setter::argument_of("Vec", ty);
+    let item = listed.map_or_else(|| quote!(<#ty as #private::IntoItems>::Item), |item| quote!(#item));
+    let (values, items) = (same(&quote!(#ty)), same(&item));
+    let is_same = quote!((&&&#rules::Same(&self.#ident, &after)).same());
+    match &kind.rule {
+        Rule::LastValue | Rule::Ephemeral | Rule::Untracked | Rule::Any => quote!(#rules::kept(#is_same, after)),
+        Rule::Append | Rule::Delta | Rule::Topic { accumulate: true } if listed.is_some() => {
+            quote!(#rules::listed(&self.#ident, after, #items))
+        }
+        Rule::Append | Rule::Delta | Rule::Topic { accumulate: true } => {
+            quote!(#rules::appended(&self.#ident, after, #items))
+        }
+        Rule::Topic { accumulate: false } => quote!(#rules::collected(&self.#ident, after, #items)),
+        Rule::Messages => quote!(#rules::messages(&self.#ident, after, #items)),
+        Rule::Sum => quote!(#rules::summed(&self.#ident, after, #values)),
+        // Through the rule itself, so that it is asked of the type only once.
+        Rule::Max | Rule::Reducer(_) | Rule::Reduce(_) => {
+            quote!(#rules::reduced(&self.#ident, after, |current, update| {
+            let mut merged = Self { #ident: current, ..Self::empty(&()) };
+            let mut writes = ::core::iter::once(#private::Put::merge(#write::#ident(update)));
+            let done = #private::State::update(&mut merged, &(), #ix, &mut writes, &mut ::core::default::Default::default());
+            done.is_ok().then_some(merged.#ident)
+        }, #values))
+        }
     }
 }
 

@@ -219,6 +219,9 @@ fn conversions(model: &Model) -> TokenStream {
             fn into_outcome(self) -> #private::OutcomeResult<#ident #arguments> {
                 #private::update_outcome(self)
             }
+            fn may_be_whole() -> bool {
+                true
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The merge rules over the slots of a typed state; derived code calls them.
 
 use std::any::Any;
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
 
 use crate::channel::{ONE_OVERWRITE, ONE_PER_STEP};
 use crate::error::InvalidUpdate;
@@ -58,10 +61,24 @@ pub fn append<T: crate::state::IntoItems>(
     field: &str,
     writes: Writes<'_, T>,
 ) -> Result<Change, InvalidUpdate> {
-    reduce(slot, field, writes, |current, update| {
+    let puts: SmallVec<[Put<T>; 1]> = writes.collect();
+    if puts.len() > 1 && puts.iter().any(Put::is_change) {
+        one_entry_each(field, &puts)?;
+    }
+    reduce(slot, field, &mut puts.into_iter(), |current, update| {
         current.append_items(update);
         Ok(())
     })
+}
+
+/// Beside what a node changed in a whole state, an entry of a map is written by one writer only.
+fn one_entry_each<T: crate::state::IntoItems>(field: &str, puts: &[Put<T>]) -> Result<(), InvalidUpdate> {
+    let overlap = |ix: usize| puts[..ix].iter().any(|earlier| earlier.write.overwrites(&puts[ix].write));
+    if (1..puts.len()).any(overlap) {
+        let why = "an entry of it was written by two nodes, one of which gave back a whole state";
+        return Err(InvalidUpdate::new(field, why));
+    }
+    Ok(())
 }
 
 /// Adds every write.
@@ -114,7 +131,11 @@ pub fn messages<M: MessageLike>(
     scratch: &mut Scratch,
 ) -> Result<Change, InvalidUpdate> {
     let (index, mut overwritten) = (scratch.get::<MessageIndex>(), false);
-    let mut writes = writes.inspect(|put| overwritten |= put.overwrite);
+    let mut puts: SmallVec<[Put<Vec<M>>; 1]> = writes.collect();
+    if puts.len() > 1 && puts.iter().any(Put::is_change) {
+        one_change_each(field, &mut puts)?;
+    }
+    let mut writes = puts.into_iter().inspect(|put| overwritten |= put.overwrite);
     let merge = |list: &mut Vec<M>, update| crate::state::merge_messages(field, list, update, index);
     let change = reduce(slot, field, &mut writes, merge);
     if overwritten {
@@ -123,16 +144,46 @@ pub fn messages<M: MessageLike>(
     change
 }
 
+/// Beside what a node changed in a whole state, a message is written or removed by one writer only: which of two came last
+/// would be decided by the names of the nodes. Several may remove it.
+fn one_change_each<M: MessageLike>(field: &str, puts: &mut [Put<Vec<M>>]) -> Result<(), InvalidUpdate> {
+    let mut changed: HashMap<String, (usize, bool)> = HashMap::new();
+    for (writer, put) in puts.iter_mut().enumerate() {
+        let mut twice = None;
+        put.write.retain(|message| {
+            let Some(id) = message.id() else { return true };
+            let (first, is_removed) = *changed.entry(id.to_owned()).or_insert((writer, message.is_removal()));
+            let agree = is_removed && message.is_removal();
+            if first != writer && !agree {
+                twice = Some(id.to_owned());
+            }
+            first == writer || !agree
+        });
+        if let Some(id) = twice {
+            let why =
+                format!("message `{id}` was written or removed by two nodes, one of which gave back a whole state");
+            return Err(InvalidUpdate::new(field, why));
+        }
+    }
+    Ok(())
+}
+
 /// Collects the items of a step; forgets those of the step before unless it accumulates.
 pub fn topic<T>(slot: &mut Vec<T>, accumulate: bool, writes: Writes<'_, Vec<T>>) -> Result<Change, InvalidUpdate> {
     let before = slot.len();
     if !accumulate {
         slot.clear();
     }
-    let kept = slot.len();
-    writes.for_each(|put| slot.extend(put.write));
+    let (kept, mut replaced) = (slot.len(), false);
+    for put in writes {
+        if put.stands_alone() {
+            slot.clear();
+            replaced = true;
+        }
+        slot.extend(put.write);
+    }
     Ok(match (before, slot.len()) {
-        (_, now) if now > kept => Change::Set,
+        (_, now) if now > kept || (replaced && now > 0) => Change::Set,
         (before, 0) if before > 0 => Change::Cleared,
         _ => Change::None,
     })

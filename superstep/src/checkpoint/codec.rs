@@ -6,17 +6,27 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::checkpoint::Blob;
+use crate::error::InvalidUpdate;
 use crate::node::Payload;
 use crate::plan::ROOT;
-use crate::state::{CodecError, FieldKind, Persist, State, decode, encode};
+use crate::state::{CodecError, FieldKind, Persist, Put, State, decode, encode};
 
 /// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
 pub(crate) struct Codec<S: State> {
     pub(crate) encode_write: fn(&S::Schema, &S::Write, &mut Vec<u8>) -> Result<(), CodecError>,
     pub(crate) decode_write: fn(&S::Schema, usize, &[u8]) -> Result<S::Write, CodecError>,
-    encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
+    pub(crate) encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
     pub(crate) decode_field: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), CodecError>,
     pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<Option<serde_json::Value>, CodecError>,
+    /// For states with writes that have no bytes, though the state has.
+    pub(crate) unsaved: Option<Unsaved<S>>,
+}
+
+/// Writes that cannot be saved by themselves: a task that made one runs again if its step was not saved.
+pub(crate) struct Unsaved<S: State> {
+    pub(crate) is_unsaved: fn(&S::Write) -> bool,
+    /// Writes to a state as the whole state that they make of it, which can be saved.
+    pub(crate) as_whole: fn(&S, Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, InvalidUpdate>,
 }
 
 impl<S: Persist> Codec<S> {
@@ -26,6 +36,7 @@ impl<S: Persist> Codec<S> {
         encode_field: S::encode_field,
         decode_field: S::decode_field,
         to_json: S::write_to_json,
+        unsaved: None,
     };
 
     /// The functions of a state.
@@ -35,6 +46,19 @@ impl<S: Persist> Codec<S> {
 }
 
 impl<S: State> Codec<S> {
+    /// Whether a write has no bytes of its own.
+    pub(crate) fn is_unsaved(&self, write: &S::Write) -> bool {
+        self.unsaved.as_ref().is_some_and(|unsaved| (unsaved.is_unsaved)(write))
+    }
+
+    /// What a caller writes, as something that can be saved.
+    pub(crate) fn savable(&self, state: &S, puts: Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, InvalidUpdate> {
+        match &self.unsaved {
+            Some(unsaved) if puts.iter().any(|put| (unsaved.is_unsaved)(&put.write)) => (unsaved.as_whole)(state, puts),
+            _ => Ok(puts),
+        }
+    }
+
     pub(crate) fn write(&self, schema: &S::Schema, write: &S::Write) -> Result<Blob, CodecError> {
         encode_with(|out| (self.encode_write)(schema, write, out))
     }

@@ -21,6 +21,8 @@ use crate::state::{Change, FieldKind, Put, Scratch, State};
 
 /// The writes of one task, and what they do to triggers.
 pub(crate) struct Applied<S: State> {
+    /// The node that wrote, if one did.
+    pub(crate) node: Option<usize>,
     /// The node whose triggers were used up, if the task was woken by one.
     pub(crate) woken: Option<usize>,
     /// Whether this ends a step, as opposed to what a caller brings along.
@@ -31,7 +33,7 @@ pub(crate) struct Applied<S: State> {
 impl<S: State> Applied<S> {
     /// Writes of a caller: they do not end a step.
     pub(crate) fn by_caller(writes: TaskWrites<S>) -> Self {
-        Self { woken: None, ends_step: false, writes }
+        Self { node: None, woken: None, ends_step: false, writes }
     }
 }
 
@@ -122,8 +124,22 @@ pub(crate) fn guarded<S: State, T>(
     })
 }
 
-/// Writes with their fields and, if they were saved, their bytes.
-type Puts<S> = SmallVec<[(usize, Put<<S as State>::Write>, Option<Blob>); 2]>;
+/// A write, with what applying it needs to know.
+struct Due<W> {
+    field: usize,
+    /// The node that wrote it, if one did.
+    writer: Option<usize>,
+    put: Put<W>,
+    /// Its bytes, if it was saved.
+    bytes: Option<Blob>,
+}
+
+type Puts<S> = SmallVec<[Due<<S as State>::Write>; 2]>;
+
+/// Why a field of a whole state that a node gave back cannot be taken.
+const NOT_ALONE: &str = "a node gave back a whole state in which it was changed in a way that its reducer cannot express, and it was \
+                         written by another one in the same step; let the node return an update, or derive `PartialEq` for \
+                         the field's type if it was not changed";
 
 /// What a checkpoint can take over from the writes of one field.
 struct Saved {
@@ -279,7 +295,7 @@ impl<'a, S: State> Step<'a, S> {
         }
         let (mut sends, mut puts) = (Vec::new(), Puts::<S>::new());
         for applied in batch {
-            let (mut writes, writer) = (applied.writes, applied.woken);
+            let (mut writes, writer) = (applied.writes, applied.node);
             for (channel, member) in std::mem::take(&mut writes.signals) {
                 self.signal(channel, member);
             }
@@ -289,7 +305,7 @@ impl<'a, S: State> Step<'a, S> {
             let mut encoded = writes.encoded.into_iter();
             for put in writes.puts {
                 let bytes = encoded.next();
-                puts.extend(self.field_of(&put, writer).map(|field| (field, put, bytes)));
+                puts.extend(self.field_of(&put, writer).map(|field| Due { field, writer, put, bytes }));
             }
         }
         self.send(sends);
@@ -327,7 +343,7 @@ impl<'a, S: State> Step<'a, S> {
         let mut encoded = encoded.drain(..);
         for put in list.drain(..) {
             let bytes = encoded.next();
-            puts.extend(self.field_of(&put, writer).map(|field| (field, put, bytes)));
+            puts.extend(self.field_of(&put, writer).map(|field| Due { field, writer, put, bytes }));
         }
         self.put(puts)
     }
@@ -382,20 +398,28 @@ impl<'a, S: State> Step<'a, S> {
     fn put(&mut self, mut puts: Puts<S>) -> Result<(), InvalidUpdate> {
         if puts.len() > 1 {
             // Stable: the writes of one field stay in task order.
-            puts.sort_by_key(|(field, _, _)| *field);
+            puts.sort_by_key(|due| due.field);
         }
         let mut rest = puts.into_iter().peekable();
-        while let Some((field, first, bytes)) = rest.next() {
-            let mut saved = self.live.journal.is_some().then(|| Saved::new(self.plan.kind(field), &first, bytes));
-            let mut one_field = std::iter::once(first).chain(std::iter::from_fn(|| {
-                let (_, put, bytes) = rest.next_if(|(f, _, _)| *f == field)?;
+        while let Some(first) = rest.next() {
+            let (field, kind) = (first.field, self.plan.kind(first.field));
+            let mut saved = self.live.journal.is_some().then(|| Saved::new(kind, &first.put, first.bytes));
+            let (mut writers, mut is_alone) = (SmallVec::<[_; 2]>::from_iter([first.writer]), first.put.stands_alone());
+            let mut one_field = std::iter::once(first.put).chain(std::iter::from_fn(|| {
+                let due = rest.next_if(|due| due.field == field)?;
                 if let Some(saved) = &mut saved {
-                    saved.add(&put, bytes);
+                    saved.add(&due.put, due.bytes);
                 }
-                Some(put)
+                writers.push(due.writer);
+                is_alone |= due.put.stands_alone();
+                Some(due.put)
             }));
-            let change = self.update(field, &mut one_field)?;
+            let change = self.update(field, &mut one_field);
+            one_field.by_ref().for_each(drop);
             drop(one_field);
+            let not_alone = || InvalidUpdate::new(self.plan.fields()[field].name(), NOT_ALONE);
+            let change = if is_alone && writers.len() > 1 { Err(not_alone()) } else { change };
+            let change = change.map_err(|error| error.written_by(writers.into_iter().flatten()))?;
             self.note_put(field, change, saved.map(Saved::into_entry));
         }
         Ok(())

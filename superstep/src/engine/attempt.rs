@@ -26,7 +26,7 @@ use crate::node::{
     Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, Steer, TaskInput, TimeoutPolicy,
 };
 use crate::plan::{END, Plan, START};
-use crate::state::{Put, State};
+use crate::state::{Put, State, changes_to};
 
 /// A spawned future that stops when its handle is dropped.
 pub(crate) struct AbortOnDrop<T>(JoinHandle<T>);
@@ -204,7 +204,9 @@ impl<S: State> Job<S> {
     /// Turns what the node returned into writes, its conditional edges included.
     async fn route(&self, outcome: Outcome<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
         let node = &self.plan.nodes[self.node];
-        let mut writes = with_answers(TaskWrites::of_puts(outcome.puts), context);
+        // Of a command out of a graph inside; what the node itself gave back is compared already.
+        let puts = changes_to(&*self.state, &self.plan.schema, outcome.puts);
+        let mut writes = with_answers(TaskWrites::of_puts(puts), context);
         match self.plan.way_out(self.node, outcome.steer, &mut writes) {
             Err(end) => return (writes, end),
             Ok(false) => return (writes, End::Done),

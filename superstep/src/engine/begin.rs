@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::apply::{Applied, apply, apply_start};
+use super::apply::{Applied, apply, apply_start, guarded, put_into};
 use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::Loaded;
@@ -151,13 +151,42 @@ impl<S: State> Run<S> {
             }
             self.show_values(&[]).await;
         } else if let Some((puts, goto)) = fresh {
-            let start = Start::Writes { puts, goto };
+            let start = Start::Writes { puts: self.savable(puts)?, goto };
             self.take_input(start).await?;
         } else if self.config.resuming.is_none() {
             return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to go on with"));
         }
         self.tell_subgraphs(resuming, time_travel, bound);
         Ok(())
+    }
+
+    /// What the caller wrote, as something that can be saved before its step has ended.
+    fn savable(&self, puts: Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, Error> {
+        let Some(saver) = &self.saver else { return Ok(puts) };
+        let codec = saver.scribe.codec;
+        Ok(guarded(&self.plan, |_| codec.savable(&self.live.state, puts))?)
+    }
+
+    /// What a command writes after what commands before it wrote in this step. What is refused is refused before it is saved:
+    /// a thread that keeps it could not go on.
+    fn with_earlier(&mut self, puts: Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, Error> {
+        let earlier = &self.pending.null.puts;
+        if puts.is_empty() || earlier.is_empty() {
+            return self.savable(puts);
+        }
+        let all: Vec<Put<S::Write>> = earlier.iter().chain(&puts).cloned().collect();
+        let is_unsaved =
+            |put: &Put<S::Write>| self.saver.as_ref().is_some_and(|saver| saver.scribe.codec.is_unsaved(&put.write));
+        if !puts.iter().any(is_unsaved) {
+            put_into(&self.plan, &mut S::clone(&self.live.state), &all)?;
+            return Ok(puts);
+        }
+        let whole = self.savable(all)?;
+        // The whole state has in it what was written before.
+        self.pending.null.puts.clear();
+        let log = std::mem::take(&mut self.pending.null_log);
+        self.pending.null_log = log.into_iter().filter(|write| super::is_reserved(&write.channel)).collect();
+        Ok(whole)
     }
 
     /// Work for a node that is gone is not passed over in silence.
@@ -212,7 +241,8 @@ impl<S: State> Run<S> {
         if command.parent.is_some() {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
         }
-        let mut writes = TaskWrites::of_puts(command.update.into_puts()?);
+        let puts = self.with_earlier(command.update.into_puts()?.into_vec())?;
+        let mut writes = TaskWrites::of_puts(puts.into());
         for put in &mut writes.puts {
             S::prepare(&self.plan.schema, &mut put.write);
         }
@@ -358,7 +388,7 @@ impl<S: State> Run<S> {
         let mut batch: SmallVec<[Applied<S>; 1]> = writes.map(Applied::by_caller).into_iter().collect();
         for task in dropped {
             let woken = (task.path == TaskPath::Pull).then_some(task.node);
-            batch.push(Applied { woken, ends_step: true, writes: TaskWrites::default() });
+            batch.push(Applied { node: woken, woken, ends_step: true, writes: TaskWrites::default() });
         }
         Ok(apply(&self.plan, &mut self.live, start, batch, None)?)
     }

@@ -99,6 +99,9 @@ impl<S: State> Run<S> {
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();
+        if writes.puts.iter().any(|put| codec.is_unsaved(&put.write)) {
+            return Ok(());
+        }
         let scribe = Scribe::new(codec, &self.plan.texts);
         let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into())?;
         let entries: Vec<(String, Vec<u8>, bool)> =
@@ -130,7 +133,8 @@ impl<S: State> Known<S> {
         let found = self.cache.get(std::slice::from_ref(&self.key)).await.map_err(failed)?;
         let Some(bytes) = found.into_iter().next().flatten() else { return Ok(None) };
         let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r));
-        Ok(writes.inspect_err(|why| tracing::warn!(why, "a cached result does not decode")).ok())
+        let writes = writes.inspect_err(|why| tracing::warn!(why, "a cached result does not decode")).ok();
+        Ok(writes.filter(TaskWrites::is_finished))
     }
 }
 

@@ -405,7 +405,8 @@ fn restored_start<S: State>(
     for (name, bytes, overwrite) in puts {
         let Some(field) = plan.field_named(&name) else { continue };
         let write = (codec.decode_write)(&plan.schema, field, &bytes);
-        restored.push(Put { write: write.map_err(|e| format!("input field `{name}`: {e}"))?, overwrite });
+        let write = write.map_err(|e| format!("input field `{name}`: {e}"))?;
+        restored.push(if overwrite { Put::overwrite(write) } else { Put::merge(write) });
     }
     let goto = goto.into_iter().map(|g| {
         let goto = match g {

@@ -23,7 +23,7 @@ use crate::checkpoint::Durability;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Given, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
-use crate::state::State;
+use crate::state::{State, changes_to};
 
 type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
 
@@ -187,7 +187,7 @@ impl<S: State> Run<S> {
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
             Ok(outcome) => {
-                writes.puts = outcome.puts;
+                writes.puts = changes_to(&*self.live.state, &plan.schema, outcome.puts);
                 match plan.way_out(node_ix, outcome.steer, &mut writes) {
                     Ok(false) => End::Done,
                     Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {

@@ -177,7 +177,7 @@ fn apply_finished<S: State>(
     for ix in 0..tasks.len() {
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
         let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
-        let applied = Applied { woken, ends_step: true, writes: known.output() };
+        let applied = Applied { node: woken, woken, ends_step: true, writes: known.output() };
         done.push((tasks::path_text(plan, tasks, ix), applied));
     }
     if !done.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::apply::{Applied, apply};
+use super::apply::{Applied, apply, guarded};
 use super::attempt::End;
 use super::live::{Live, Start};
 use super::run::RunInput;
@@ -19,7 +19,7 @@ use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::node::Outcome;
 use crate::plan::{END, InputMode, Plan};
-use crate::state::{Put, State};
+use crate::state::{Put, State, changes_to};
 
 /// One change of a thread.
 pub(crate) enum Revision<S: State> {
@@ -158,7 +158,10 @@ impl<'a, S: State> Reviser<'a, S> {
             let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
             let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
             let writes = known.map(TaskWrites::output).unwrap_or_default();
-            done.push((tasks::path_text(self.plan, &tasks, ix), Applied { woken, ends_step: true, writes }));
+            done.push((
+                tasks::path_text(self.plan, &tasks, ix),
+                Applied { node: woken, woken, ends_step: true, writes },
+            ));
         }
         done.sort_by(|a, b| a.0.cmp(&b.0));
         apply(self.plan, &mut self.live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
@@ -174,7 +177,11 @@ impl<'a, S: State> Reviser<'a, S> {
                 batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
                 None
             }
-            (RunInput::Writes(puts), _) => Some(Start::Writes { puts: puts.into_vec(), goto: Vec::new() }),
+            (RunInput::Writes(puts), _) => {
+                let codec = self.saver.scribe.codec;
+                let puts = guarded(self.plan, |_| codec.savable(&self.live.state, puts.into_vec()))?;
+                Some(Start::Writes { puts, goto: Vec::new() })
+            }
             (RunInput::Value(value), _) => Some(Start::Value(value)),
             (RunInput::Refused(refused), _) => return Err(refused.into()),
             _ => return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in")),
@@ -218,7 +225,7 @@ impl<'a, S: State> Reviser<'a, S> {
                 shown.done = writes.done;
                 writes = shown;
             }
-            batch.push(Applied { woken: None, ends_step: true, writes });
+            batch.push(Applied { node: None, woken: None, ends_step: true, writes });
         }
         apply(self.plan, &mut self.live, None, batch, None)?;
         self.live.updated = None;
@@ -267,7 +274,8 @@ impl<'a, S: State> Reviser<'a, S> {
                 |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
             outcome.puts.retain(|p| allowed(p));
         }
-        let mut writes = TaskWrites::of_puts(outcome.puts);
+        let puts = changes_to(&*self.live.state, &self.plan.schema, outcome.puts);
+        let mut writes = TaskWrites::of_puts(puts);
         let branches = self.plan.way_out(node, outcome.steer, &mut writes).map_err(|end| match end {
             End::Failed(error) => error,
             _ => Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"),

@@ -473,6 +473,7 @@ impl<S: State> Run<S> {
             }
         }
         let applied = |t: Task<S>| Applied {
+            node: Some(t.node),
             woken: (t.path == TaskPath::Pull).then_some(t.node),
             ends_step: true,
             writes: t.writes,
@@ -504,8 +505,11 @@ impl<S: State> Run<S> {
         self.merge_failure(error, nodes)
     }
 
-    fn merge_failure(&mut self, error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
+    fn merge_failure(&mut self, mut error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
         self.pending.clear();
+        if !error.writers.is_empty() {
+            nodes = std::mem::take(&mut error.writers);
+        }
         nodes.sort_unstable_by_key(|n| self.plan.nodes[*n].rank);
         nodes.dedup();
         let names: Vec<&str> = nodes.iter().map(|n| &*self.plan.nodes[*n].name).collect();

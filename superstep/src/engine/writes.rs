@@ -11,7 +11,7 @@ use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan, START};
-use crate::state::{Put, State, decode, encode};
+use crate::state::{Origin, Put, State, decode, encode};
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
 pub(crate) struct TaskWrites<S: State> {
@@ -94,6 +94,11 @@ const NO_WRITES: &str = "__no_writes__";
 /// Says which version of the state made the writes behind it, if it is newer than that of their checkpoint.
 const VERSION: &str = "__version__";
 
+/// Names fields that a task changed in a whole state: what nobody else may write beside it is told by it.
+const WHOLE: &str = "__whole__";
+/// Says that the task made writes which cannot be saved: it has to run again unless its step was saved.
+const UNSAVED: &str = "__unsaved__";
+
 /// What a task that wrote nothing has written.
 pub(super) fn finished_mark() -> WriteRecord {
     WriteRecord { channel: NO_WRITES.into(), value: Blob::default(), overwrite: false }
@@ -114,7 +119,7 @@ pub(super) fn marked_version(write: &WriteRecord) -> Result<Option<u32>, String>
 
 /// Whether a field of this name would be taken for something else, in saved writes or in JSON.
 pub(crate) fn is_reserved(field: &str) -> bool {
-    [START, TASKS, RETURN, NO_WRITES, VERSION, "__interrupt__"].contains(&field)
+    [START, TASKS, RETURN, NO_WRITES, VERSION, WHOLE, UNSAVED, "__interrupt__"].contains(&field)
         || field.starts_with("branch:to:")
         || field.starts_with("join:")
 }
@@ -212,14 +217,26 @@ impl<S: State> TaskWrites<S> {
         if self.encoded.len() != self.puts.len() {
             self.encoded.clear();
             for put in &self.puts {
+                if scribe.codec.is_unsaved(&put.write) {
+                    self.encoded.push(Blob::default());
+                    continue;
+                }
                 let bytes = scribe.codec.write(&plan.schema, &put.write);
                 self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
             }
         }
         for (put, bytes) in self.puts.iter().zip(&self.encoded) {
             let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
+            if scribe.codec.is_unsaved(&put.write) {
+                into.put(WriteRecord { channel: UNSAVED.into(), value: Blob::default(), overwrite: false });
+                continue;
+            }
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
                 scribe.write(into, plan.channel_of_field(field), bytes.clone(), put.overwrite);
+                if put.is_change() {
+                    let value = Blob::from(plan.fields()[field].name().as_bytes());
+                    into.put(WriteRecord { channel: WHOLE.into(), value, overwrite: false });
+                }
             }
         }
         Ok(())
@@ -296,10 +313,24 @@ impl<S: State> TaskWrites<S> {
             resume: record.resume.clone().map(Answers::from_value).transpose()?,
             ..Rest::default()
         });
-        for write in &record.writes {
+        if record.writes.iter().any(|write| &*write.channel == UNSAVED) {
+            return Ok(writes);
+        }
+        let (marks, others): (Vec<_>, Vec<_>) = record.writes.iter().partition(|write| &*write.channel == WHOLE);
+        for write in others {
             writes.take_in(plan, codec, write)?;
         }
+        marks.into_iter().for_each(|mark| writes.note_change(plan, mark));
         Ok(writes)
+    }
+
+    /// Takes a mark: this field is what the task changed in a whole state. If the field has another name now, all are.
+    fn note_change(&mut self, plan: &Plan<S>, mark: &WriteRecord) {
+        let name_of = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).map(|f| plan.fields()[f].name());
+        let is_it = |put: &Put<S::Write>| name_of(put).is_some_and(|name| name.as_bytes() == &mark.value[..]);
+        let is_known = self.puts.iter().any(is_it);
+        let changes = self.puts.iter_mut().filter(|put| !is_known || is_it(put));
+        changes.for_each(|put| put.origin = Origin::Change);
     }
 
     fn take_in(&mut self, plan: &Plan<S>, codec: &Codec<S>, write: &WriteRecord) -> Result<(), String> {
@@ -323,7 +354,7 @@ impl<S: State> TaskWrites<S> {
                     self.signals.extend(member.map(|m| (channel, m)));
                 } else if let Some(field) = plan.field_named(name) {
                     let value = (codec.decode_write)(&plan.schema, field, &write.value).map_err(failed)?;
-                    self.puts.push(Put { write: value, overwrite: write.overwrite });
+                    self.puts.push(if write.overwrite { Put::overwrite(value) } else { Put::merge(value) });
                     self.encoded.push(write.value.clone());
                 } else {
                     tracing::warn!(channel = name, "a saved write is for a channel that the graph no longer has");

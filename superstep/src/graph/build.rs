@@ -10,7 +10,7 @@ use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
 use crate::plan::{END, START};
-use crate::state::{JsonFields, JsonState, Message, Persist, State};
+use crate::state::{JsonFields, JsonState, Message, Persist, State, Workflow, WorkflowState};
 use crate::store::Store;
 
 /// A graph being built: a state, nodes and edges.
@@ -170,6 +170,52 @@ impl StateGraph<JsonState> {
         let mut graph = Self::with_schema(fields, clashes);
         graph.settings.codec = Some(Codec::of());
         graph
+    }
+}
+
+impl<W> StateGraph<Workflow<W>>
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+{
+    /// Saves every step in this checkpointer, with the projection of the state and without its mutations, which then need no
+    /// serde.
+    ///
+    /// What tasks did is saved when their step ends, not when they end: after a crash in the middle of a step all its tasks
+    /// run again, those that had finished too, and the history has no results of tasks. With mutations that serde can
+    /// write, use [`checkpointer`](Self::checkpointer).
+    ///
+    /// ```
+    /// use superstep::{MemorySaver, StateGraph, StateMutation, Workflow, WorkflowState, START};
+    ///
+    /// #[derive(Clone, Default)]
+    /// struct Count(u32);
+    /// #[derive(Debug, Clone)]
+    /// struct Add(u32); // no serde
+    /// impl StateMutation<Count> for Add { fn apply(self, count: &mut Count) { count.0 += self.0; } }
+    /// impl WorkflowState for Count {
+    ///     type Checkpoint = u32;
+    ///     type Mutation = Add;
+    ///     fn snapshot(&self) -> u32 { self.0 }
+    ///     fn restore(count: u32) -> Self { Count(count) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::<Workflow<Count>>::new()
+    ///     .add_node("add", async |_: Workflow<Count>| Workflow::<Count>::mutate([Add(1)]))
+    ///     .add_edge(START, "add")
+    ///     .projection_checkpointer(MemorySaver::new())
+    ///     .compile()?;
+    /// app.invoke(()).thread("t").await?;
+    /// assert_eq!(app.invoke(()).thread("t").await?.state.0.0, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn projection_checkpointer(&mut self, checkpointer: impl Checkpointer) -> &mut Self {
+        self.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
+        self.settings.codec = Some(Workflow::projection());
+        self
     }
 }
 
@@ -353,7 +399,7 @@ impl<S: State> StateGraph<S> {
         S: Persist,
     {
         self.settings.checkpointer = Persistence::Own;
-        self.settings.codec = Some(Codec::of());
+        self.settings.codec.get_or_insert_with(Codec::of);
         self
     }
 
@@ -378,7 +424,7 @@ impl<S: State> StateGraph<S> {
         S: Persist,
     {
         self.settings.cache = Some(Arc::new(cache));
-        self.settings.codec = Some(Codec::of());
+        self.settings.codec.get_or_insert_with(Codec::of);
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{FromInput, IntoOutcome};
+use super::{Call, FromInput, Given, IntoOutcome, Outcome, Payload};
 use crate::context::Context;
 use crate::error::BoxError;
 use crate::state::{AgentState, IntoUpdate, Message, Role, State, add_messages};
@@ -36,8 +36,9 @@ impl Next {
 
 /// A node as a type: it has a name, takes the state and gives it back changed.
 ///
-/// Functions are simpler; this form suits nodes that carry data of their own.
-/// The state it returns replaces the one it was given. `Box<dyn Node<S>>` and `Arc<dyn Node<S>>` are nodes too.
+/// Functions are simpler; this form suits nodes that carry data of their own. The state that it gives back counts for what
+/// it [changed](State::difference) in the one that it was given, so nothing is lost of what nodes beside it write.
+/// Every [`Agent`] is a node, and so are `Box<dyn Node<S>>` and `Arc<dyn Node<S>>`.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -74,6 +75,61 @@ pub trait Node<S: State>: Send + Sync + 'static {
     /// # Errors
     /// Whatever went wrong; it fails the run unless the node has a retry or a handler.
     async fn run(&self, state: S) -> Result<(S, Next), BoxError>;
+
+    /// What a graph calls: [`run`](Node::run) on the state, unless the node needs its context or what it was sent.
+    ///
+    /// # Errors
+    /// As those of `run`.
+    async fn call(&self, input: NodeInput<S>, _cx: Context) -> Result<Outcome<S>, BoxError>
+    where
+        S: State<Schema = ()>,
+    {
+        let given = input.given()?;
+        let (state, next) = self.run(S::clone(&given)).await?;
+        Ok((IntoUpdate::into_update(state), next).into_outcome()?.against(&given, &()))
+    }
+
+    /// What is wrong with how it was made, each with the way out; [`compile`](crate::StateGraph::compile) reports them as
+    /// [`BuildError::BadOption`](crate::BuildError::BadOption), with the node's name.
+    fn mistakes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether it may say where to go; for diagnostics.
+    #[doc(hidden)]
+    fn steers(&self) -> bool {
+        true
+    }
+}
+
+/// What a graph gives to a [`Node`]: the state, and what it was sent if it was reached by a [`Send`](crate::Send).
+pub struct NodeInput<S: State> {
+    /// The state at the beginning of the step.
+    pub state: Arc<S>,
+    /// What it was sent.
+    pub sent: Option<Payload>,
+    given: Result<Arc<S>, String>,
+}
+
+impl<S: State> NodeInput<S> {
+    pub(super) fn of(call: &Call<'_, S>) -> Result<Self, BoxError> {
+        let given = Arc::from_input(call).map_err(|error| error.to_string());
+        match (call.input, call.state) {
+            (Given::State(state), _) => Ok(Self { state: state.clone(), sent: None, given }),
+            (Given::Sent(payload), Some(state)) => {
+                Ok(Self { state: state.clone(), sent: Some(payload.clone()), given })
+            }
+            (Given::Sent(_), None) => Err(given.err().unwrap_or_default().into()),
+        }
+    }
+
+    /// The state that the node runs on: the one of the step, or the one that it was sent.
+    ///
+    /// # Errors
+    /// If it was sent something that is no state.
+    pub fn given(&self) -> Result<Arc<S>, BoxError> {
+        self.given.clone().map_err(Into::into)
+    }
 }
 
 /// A node as a type that takes and returns what functions can, its context included.
@@ -142,11 +198,33 @@ pub trait Agent: Send + Sync + 'static {
     /// What it works on.
     type State: State;
 
+    /// What it is called where it is added to a graph [without a name](crate::StateGraph::add).
+    fn name(&self) -> &str {
+        let path = std::any::type_name::<Self>().split('<').next().unwrap_or_default();
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
     /// One turn.
     ///
     /// # Errors
     /// Whatever went wrong.
     async fn run(&self, state: Self::State) -> Result<Self::State, BoxError>;
+}
+
+/// An agent is a node of any graph over its state, which goes on along its edges.
+#[async_trait]
+impl<A: Agent + ?Sized> Node<A::State> for A {
+    fn id(&self) -> &str {
+        self.name()
+    }
+
+    async fn run(&self, state: A::State) -> Result<(A::State, Next), BoxError> {
+        Ok((Agent::run(self, state).await?, Next::Continue))
+    }
+
+    fn steers(&self) -> bool {
+        false
+    }
 }
 
 /// An agent that returns only what changes; the caller or the graph merges it: it is a node too.
@@ -219,11 +297,11 @@ impl Agent for EchoAgent {
     }
 }
 
-/// Pointers to nodes and agents are nodes and agents, so that they can be chosen at run time.
-macro_rules! behind {
-    ($($pointer:ident),*) => {$(
+/// A node behind a pointer hands everything on.
+macro_rules! hand_on {
+    ($([$($generics:tt)*] $pointer:ty),* $(,)?) => {$(
         #[async_trait]
-        impl<S: State, N: Node<S> + ?Sized> Node<S> for $pointer<N> {
+        impl<$($generics)*> Node<S> for $pointer {
             fn id(&self) -> &str {
                 (**self).id()
             }
@@ -231,17 +309,43 @@ macro_rules! behind {
             async fn run(&self, state: S) -> Result<(S, Next), BoxError> {
                 (**self).run(state).await
             }
-        }
 
-        #[async_trait]
-        impl<A: Agent + ?Sized> Agent for $pointer<A> {
-            type State = A::State;
+            async fn call(&self, input: NodeInput<S>, cx: Context) -> Result<Outcome<S>, BoxError>
+            where
+                S: State<Schema = ()>,
+            {
+                (**self).call(input, cx).await
+            }
 
-            async fn run(&self, state: A::State) -> Result<A::State, BoxError> {
-                (**self).run(state).await
+            fn mistakes(&self) -> Vec<String> {
+                (**self).mistakes()
+            }
+
+            fn steers(&self) -> bool {
+                (**self).steers()
             }
         }
+    )*};
+}
 
+hand_on!([S: State] Box<dyn Node<S>>, [S: State, N: Node<S> + ?Sized] Arc<N>);
+
+#[async_trait]
+impl<S: State> Agent for Box<dyn Agent<State = S>> {
+    type State = S;
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn run(&self, state: S) -> Result<S, BoxError> {
+        Agent::run(&**self, state).await
+    }
+}
+
+/// Pointers to partial agents are partial agents, so that they can be chosen at run time.
+macro_rules! behind {
+    ($($pointer:ident),*) => {$(
         #[async_trait]
         impl<A: PartialAgent + ?Sized> PartialAgent for $pointer<A> {
             type State = A::State;

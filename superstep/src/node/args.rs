@@ -12,7 +12,7 @@ use super::{Call, Given, NodeError, Payload};
 use crate::context::Context;
 use crate::error::BoxError;
 use crate::error::Terminal;
-use crate::state::{JsonInput, JsonState, State, json_object};
+use crate::state::{JsonInput, JsonState, State, Workflow, WorkflowState, json_object};
 use crate::store::Store;
 
 /// What can be a node's first argument: the state or a part of it, or what was sent.
@@ -37,6 +37,12 @@ pub trait FromInput<S: State>: Sized {
     /// # Errors
     /// If the input is something else.
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError>;
+
+    /// The state that a whole state which the node gives back is compared with: none if it sees no state.
+    #[doc(hidden)]
+    fn given_state(_call: &Call<'_, S>) -> Option<Arc<S>> {
+        None
+    }
 }
 
 fn not_the_state() -> BoxError {
@@ -60,6 +66,10 @@ impl<S: State> FromInput<S> for S {
             Given::Sent(payload) => sent_state(call, payload).map(Arc::unwrap_or_clone),
         }
     }
+
+    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
+        Arc::from_input(call).ok()
+    }
 }
 
 impl<S: State> FromInput<S> for Arc<S> {
@@ -69,6 +79,25 @@ impl<S: State> FromInput<S> for Arc<S> {
             Given::State(state) => Ok(state.clone()),
             Given::Sent(payload) => sent_state(call, payload),
         }
+    }
+
+    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
+        Arc::from_input(call).ok()
+    }
+}
+
+/// The workflow's own state, out of the graph's.
+impl<W> FromInput<Workflow<W>> for W
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+{
+    fn from_input(call: &Call<'_, Workflow<W>>) -> Result<Self, BoxError> {
+        Workflow::from_input(call).map(|workflow| workflow.0)
+    }
+
+    fn given_state(call: &Call<'_, Workflow<W>>) -> Option<Arc<Workflow<W>>> {
+        Arc::from_input(call).ok()
     }
 }
 
@@ -152,6 +181,13 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S
                 let Sent(sent) = Sent::from_input(call)?;
                 Ok(Self { state: state.clone(), sent: Some(sent) })
             }
+        }
+    }
+
+    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
+        match call.input {
+            Given::State(state) => Some(state.clone()),
+            Given::Sent(_) => call.state.cloned(),
         }
     }
 }

@@ -4,24 +4,26 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::{
-    Agent, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Next, Node, NodeFuture, Outcome, PartialAgent,
+    BoxedNode, Call, FromContext, FromInput, Given, IntoOutcome, Node, NodeFuture, NodeInput, Outcome, PartialAgent,
     StateNode,
 };
 use crate::error::BoxError;
-use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, Workflow, WorkflowState};
+use crate::state::{IntoUpdate, State};
 
-/// An async function that can be a node of a graph over `S`. You rarely name it.
+/// A function that can be a node of a graph over `S`, async or not. You rarely name it.
 ///
 /// ```
 /// use superstep::{AgentState, Context, Handler};
 /// fn is_a_node<M>(_: impl Handler<AgentState, M>) {}
 /// async fn work(_: AgentState, _: Context) {}
+/// fn look(_: &AgentState) {}
 /// is_a_node(work);
+/// is_a_node(look);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
-    note = "a node is `async fn(State, ..)`: first the state (`{S}` or `Arc<{S}>`) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
+    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
     note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
     note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`"
@@ -29,7 +31,7 @@ use crate::state::{IntoUpdate, MergeStrategy, MergedState, ParallelNode, State, 
 pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Takes the arguments out of the call and starts the function.
     #[doc(hidden)]
-    fn start(&self, call: Call<'_, S>) -> NodeFuture<S>;
+    fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S>;
 
     /// Whether what it returns may say where to go.
     #[doc(hidden)]
@@ -40,21 +42,64 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
     fn asks() -> bool;
 }
 
+/// Tells async functions from others.
+#[doc(hidden)]
+pub struct Async;
+/// Tells plain functions from others.
+#[doc(hidden)]
+pub struct Plain;
+/// Tells plain functions that borrow the state from others.
+#[doc(hidden)]
+pub struct ByRef;
+
 fn refused<S: State>(error: BoxError) -> NodeFuture<S> {
     Box::pin(async move { Err(error) })
 }
 
-async fn finish<S: State, Fut: Future>(future: Fut) -> Result<Outcome<S>, BoxError>
+const NOT_GIVEN: &str = "it gives back a whole state, but was given none that this could be compared with; return an update, or \
+                         take the state (`Reached<S, T>` has it beside what was sent)";
+
+/// What a node was given, kept if it may give back a whole state.
+pub(crate) struct Before<S: State>(Option<(Arc<S>, Arc<S::Schema>)>);
+
+impl<S: State> Before<S> {
+    /// The state of the step.
+    pub(crate) fn of_step(call: &Call<'_, S>) -> Self {
+        let state = match call.input {
+            Given::State(state) => Some(state),
+            Given::Sent(_) => call.state,
+        };
+        Self(state.map(|state| (state.clone(), call.plan.schema.clone())))
+    }
+
+    /// What a function that takes `I` was given, if what it returns may be a whole state.
+    fn of<I: FromInput<S>, R: IntoOutcome<S>>(call: &Call<'_, S>) -> Self {
+        let given = R::may_be_whole().then(|| I::given_state(call)).flatten();
+        Self(given.map(|state| (state, call.plan.schema.clone())))
+    }
+
+    /// What came of the node, with a whole state reduced to what it changed.
+    pub(crate) fn outcome(self, result: impl IntoOutcome<S>) -> Result<Outcome<S>, BoxError> {
+        let outcome = result.into_outcome()?;
+        Ok(match self.0 {
+            Some((given, schema)) => outcome.against(&given, &schema),
+            None if outcome.has_whole_state() => return Err(NOT_GIVEN.into()),
+            None => outcome,
+        })
+    }
+}
+
+async fn finish<S: State, Fut: Future>(future: Fut, before: Before<S>) -> Result<Outcome<S>, BoxError>
 where
     Fut::Output: IntoOutcome<S>,
 {
-    future.await.into_outcome()
+    before.outcome(future.await)
 }
 
 macro_rules! handlers {
     ($([$($arg:ident),*]),* $(,)?) => {$(
         #[diagnostic::do_not_recommend]
-        impl<S, F, Fut, Input, $($arg,)*> Handler<S, (Input, $($arg,)*)> for F
+        impl<S, F, Fut, Input, $($arg,)*> Handler<S, (Async, Input, $($arg,)*)> for F
         where
             S: State,
             F: Fn(Input, $($arg),*) -> Fut + Send + Sync + 'static,
@@ -64,37 +109,83 @@ macro_rules! handlers {
             $($arg: FromContext,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn start(&self, call: Call<'_, S>) -> NodeFuture<S> {
-                let input = match Input::from_input(&call) {
-                    Ok(input) => input,
-                    Err(error) => return refused(error),
-                };
-                handlers!(@context call, cx, $($arg),*);
-                $(let $arg = match $arg::from_context(&cx) {
-                    Ok(arg) => arg,
-                    Err(error) => return refused(error),
-                };)*
-                Box::pin(finish(self(input, $($arg),*)))
+            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+                let before = Before::of::<Input, Fut::Output>(&call);
+                let input = handlers!(@take Input::from_input(&call));
+                handlers!(@arguments call, $($arg),*);
+                Box::pin(finish(self(input, $($arg),*), before))
             }
 
-            fn steers() -> bool {
-                Fut::Output::steers()
+            handlers!(@facts Fut::Output, $($arg),*);
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<S, F, R, Input, $($arg,)*> Handler<S, (Plain, Input, $($arg,)*)> for F
+        where
+            S: State,
+            F: Fn(Input, $($arg),*) -> R + Send + Sync + 'static,
+            R: IntoOutcome<S>,
+            Input: FromInput<S> + Send + 'static,
+            $($arg: FromContext + Send + 'static,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+                let (function, before) = (self.clone(), Before::of::<Input, R>(&call));
+                let input = handlers!(@take Input::from_input(&call));
+                handlers!(@arguments call, $($arg),*);
+                Box::pin(async move { before.outcome(function(input, $($arg),*)) })
             }
 
-            fn asks() -> bool {
-                handlers!(@asks $($arg),*)
+            handlers!(@facts R, $($arg),*);
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<S, F, R, $($arg,)*> Handler<S, (ByRef, $($arg,)*)> for F
+        where
+            S: State,
+            F: Fn(&S, $($arg),*) -> R + Send + Sync + 'static,
+            R: IntoOutcome<S>,
+            $($arg: FromContext + Send + 'static,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+                let (function, before) = (self.clone(), Before::of::<Arc<S>, R>(&call));
+                let state: Arc<S> = handlers!(@take Arc::from_input(&call));
+                handlers!(@arguments call, $($arg),*);
+                Box::pin(async move { before.outcome(function(&state, $($arg),*)) })
             }
+
+            handlers!(@facts R, $($arg),*);
         }
     )*};
+    (@take $taken:expr) => {
+        match $taken {
+            Ok(taken) => taken,
+            Err(error) => return refused(error),
+        }
+    };
+    (@arguments $call:ident,) => {};
+    (@arguments $call:ident, $($arg:ident),+) => {
+        let cx = ($call.context)();
+        $(let $arg = handlers!(@take $arg::from_context(&cx));)+
+    };
+    (@facts $returned:ty, $($arg:ident),*) => {
+        fn steers() -> bool {
+            <$returned>::steers()
+        }
+
+        fn asks() -> bool {
+            handlers!(@asks $($arg),*)
+        }
+    };
     (@asks) => { false };
     (@asks $($arg:ident),+) => { true };
-    (@context $call:ident, $cx:ident,) => {};
-    (@context $call:ident, $cx:ident, $($arg:ident),+) => { let $cx = ($call.context)(); };
 }
 
 handlers!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D, E, G]);
 
-/// What can be added to a graph as a node: a function, a [`Node`], an [`Agent`], a compiled graph, a [`ParallelNode`].
+/// What can be added to a graph as a node: a function, a [`Node`], an [`Agent`](crate::Agent), a
+/// compiled graph, a [`ParallelNode`](crate::ParallelNode).
 ///
 /// ```
 /// use superstep::{AgentState, EchoAgent, IntoNode};
@@ -104,7 +195,7 @@ handlers!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
-    note = "a node is `async fn(State, ..)`: first the state (`{S}` or `Arc<{S}>`) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
+    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
     note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
     note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`",
@@ -122,65 +213,45 @@ impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let (steers, asks) = (F::steers(), F::asks());
-        BoxedNode { asks, steers, ..BoxedNode::new(std::any::type_name::<F>(), move |call| self.start(call)) }
+        let handler = Arc::new(self);
+        BoxedNode { asks, steers, ..BoxedNode::new(std::any::type_name::<F>(), move |call| handler.start(call)) }
     }
 }
 
 /// Tells [`Node`]s from functions.
 #[doc(hidden)]
 pub struct NodeMarker;
-/// Tells [`Agent`]s from functions.
-#[doc(hidden)]
-pub struct AgentMarker;
 /// Tells graphs from functions.
 #[doc(hidden)]
 pub struct GraphMarker;
-/// Tells parallel nodes from functions.
-#[doc(hidden)]
-pub struct ParallelMarker;
-
-/// A node whose state is turned into writes of every field.
-fn whole_state<S, F, Fut>(steers: bool, run: F) -> BoxedNode<S>
-where
-    S: State<Schema = ()>,
-    F: Fn(S) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<(S, Next), BoxError>> + Send + 'static,
-{
-    let run = move |call: Call<'_, S>| match S::from_input(&call) {
-        Err(error) => refused(error),
-        Ok(state) => {
-            let future = run(state);
-            Box::pin(async move {
-                let (state, next) = future.await?;
-                (Outcome { puts: crate::state::replacing(&state), ..Outcome::none() }, next).into_outcome()
-            }) as NodeFuture<S>
-        }
-    };
-    BoxedNode { steers, ..BoxedNode::new(std::any::type_name::<F>(), run) }
-}
-
 #[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let node = Arc::new(self);
-        whole_state(true, move |state| {
-            let node = node.clone();
-            async move { node.run(state).await }
-        })
+        boxed_node(Arc::new(self))
     }
 }
 
+/// Tells boxed nodes from functions.
+#[doc(hidden)]
+pub struct Boxed<M>(std::marker::PhantomData<M>);
+
 #[diagnostic::do_not_recommend]
-impl<S: State<Schema = ()>, A: Agent<State = S>> IntoNode<S, AgentMarker> for A {
+impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, Boxed<NodeMarker>> for Box<N> {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let agent = Arc::new(self);
-        whole_state(false, move |state| {
-            let agent = agent.clone();
-            async move { Ok((agent.run(state).await?, Next::Continue)) }
-        })
+        boxed_node::<S, N>(Arc::from(self))
     }
+}
+
+fn boxed_node<S: State<Schema = ()>, N: Node<S>>(node: Arc<N>) -> BoxedNode<S> {
+    let (steers, mistakes) = (node.steers(), node.mistakes());
+    let run = move |call: Call<'_, S>| {
+        let (node, before, input) = (node.clone(), Before::of_step(&call), NodeInput::of(&call));
+        let cx = (call.context)();
+        Box::pin(async move { before.outcome(node.call(input?, cx).await) }) as NodeFuture<S>
+    };
+    BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
 }
 
 /// Tells [`StateNode`]s from functions.
@@ -191,17 +262,29 @@ pub struct StateNodeMarker;
 impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let (steers, mistakes) = (N::Output::steers(), self.mistakes());
-        let node = Arc::new(self);
-        let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
-            Err(error) => refused(error),
-            Ok(input) => {
-                let (node, cx) = (node.clone(), (call.context)());
-                Box::pin(async move { node.run(input, cx).await?.into_outcome() }) as NodeFuture<S>
-            }
-        };
-        BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
+        boxed_state_node(Arc::new(self))
     }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: State, N: StateNode<S>> IntoNode<S, Boxed<StateNodeMarker>> for Box<N> {
+    #[allow(private_interfaces)]
+    fn into_node(self) -> BoxedNode<S> {
+        boxed_state_node::<S, N>(Arc::from(self))
+    }
+}
+
+fn boxed_state_node<S: State, N: StateNode<S>>(node: Arc<N>) -> BoxedNode<S> {
+    let (steers, mistakes) = (N::Output::steers(), node.mistakes());
+    let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
+        Err(error) => refused(error),
+        Ok(input) => {
+            let before = Before::of::<N::Input, N::Output>(&call);
+            let (node, cx) = (node.clone(), (call.context)());
+            Box::pin(async move { before.outcome(node.run(input, cx).await?) }) as NodeFuture<S>
+        }
+    };
+    BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
 }
 
 /// Tells [`PartialAgent`]s from functions.
@@ -216,25 +299,6 @@ impl<S: State<Schema = ()>, A: PartialAgent<State = S>> IntoNode<S, PartialMarke
         let run = move |state: S| {
             let agent = agent.clone();
             async move { Ok::<_, BoxError>(agent.run_partial(state).await?.into_update()) }
-        };
-        run.into_node()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<W, M> IntoNode<Workflow<W>, ParallelMarker> for ParallelNode<W, M>
-where
-    W: WorkflowState + Default + 'static,
-    W::Mutation: Clone + 'static,
-    W::Checkpoint: Sync + 'static,
-    M: MergeStrategy<W> + 'static,
-{
-    #[allow(private_interfaces)]
-    fn into_node(self) -> BoxedNode<Workflow<W>> {
-        let node = Arc::new(self);
-        let run = move |state: Arc<Workflow<W>>| {
-            let node = node.clone();
-            async move { Ok::<_, BoxError>(MergedState(node.run(state.0.clone()).await?).into_update()) }
         };
         run.into_node()
     }

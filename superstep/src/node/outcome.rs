@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Command, Goto, Next, ParentCommand, Send};
 use crate::error::BoxError;
-use crate::state::{IntoUpdate, JsonState, Message, Put, State, Update};
+use crate::state::{IntoUpdate, JsonState, Message, Origin, Put, State, Update, changes_to};
 use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 
 /// What one run of a node came to: its writes and where it wants to go.
@@ -36,6 +36,17 @@ impl<S: State> Outcome<S> {
     /// Where it wants to go, made if it did not say.
     pub(crate) fn steer_mut(&mut self) -> &mut Steer {
         self.steer.get_or_insert_default()
+    }
+
+    /// Whether it holds a whole state that was not compared with another one.
+    pub(crate) fn has_whole_state(&self) -> bool {
+        self.puts.iter().any(|put| put.origin == Origin::WholeState)
+    }
+
+    /// With whole states reduced to what they change in the state that the node was given.
+    pub(crate) fn against(mut self, given: &S, schema: &S::Schema) -> Self {
+        self.puts = changes_to(given, schema, self.puts);
+        self
     }
 
     /// These writes, and these places to go to.
@@ -86,6 +97,12 @@ pub trait IntoOutcome<S: State> {
     fn steers() -> bool {
         false
     }
+
+    /// Whether it may hold a whole state, which is compared with what the node was given.
+    #[doc(hidden)]
+    fn may_be_whole() -> bool {
+        false
+    }
 }
 
 impl<S: State> IntoOutcome<S> for () {
@@ -98,6 +115,10 @@ impl<S: State> IntoOutcome<S> for Update<S> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Outcome::update(self)
     }
+
+    fn may_be_whole() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Outcome<S> {
@@ -106,6 +127,10 @@ impl<S: State> IntoOutcome<S> for Outcome<S> {
     }
 
     fn steers() -> bool {
+        true
+    }
+
+    fn may_be_whole() -> bool {
         true
     }
 }
@@ -125,6 +150,10 @@ impl<S: State> IntoOutcome<S> for Command<S> {
     fn steers() -> bool {
         true
     }
+
+    fn may_be_whole() -> bool {
+        true
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>, E: Into<BoxError>> IntoOutcome<S> for Result<T, E> {
@@ -135,6 +164,10 @@ impl<S: State, T: IntoOutcome<S>, E: Into<BoxError>> IntoOutcome<S> for Result<T
     fn steers() -> bool {
         T::steers()
     }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
@@ -144,6 +177,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for Option<T> {
 
     fn steers() -> bool {
         T::steers()
+    }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
     }
 }
 
@@ -186,11 +223,19 @@ impl<S: State> IntoOutcome<S> for Vec<Command<S>> {
     fn steers() -> bool {
         true
     }
+
+    fn may_be_whole() -> bool {
+        true
+    }
 }
 
 impl<S: State> IntoOutcome<S> for Vec<Update<S>> {
     fn into_outcome(self) -> OutcomeResult<S> {
         Outcome::update(self.into_iter().fold(Update::new(), Update::and))
+    }
+
+    fn may_be_whole() -> bool {
+        true
     }
 }
 
@@ -203,6 +248,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, &'static str) {
     fn steers() -> bool {
         true
     }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
+    }
 }
 
 impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
@@ -212,6 +261,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, String) {
 
     fn steers() -> bool {
         true
+    }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
     }
 }
 
@@ -224,6 +277,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Goto) {
 
     fn steers() -> bool {
         true
+    }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
     }
 }
 
@@ -238,6 +295,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Vec<Send>) {
 
     fn steers() -> bool {
         true
+    }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
     }
 }
 
@@ -254,6 +315,10 @@ impl<S: State, T: IntoOutcome<S>> IntoOutcome<S> for (T, Next) {
 
     fn steers() -> bool {
         true
+    }
+
+    fn may_be_whole() -> bool {
+        T::may_be_whole()
     }
 }
 
@@ -280,17 +345,21 @@ impl IntoOutcome<AgentState> for Vec<Message> {
     }
 }
 
-/// A whole conversation: merged by id, which leaves what is there in its place.
+/// A whole conversation: it counts for what it changes in the one that the node was given.
 impl IntoOutcome<AgentState> for AgentState {
     fn into_outcome(self) -> OutcomeResult<AgentState> {
         update_outcome(self)
+    }
+
+    fn may_be_whole() -> bool {
+        true
     }
 }
 
 /// New messages, to be merged.
 impl IntoOutcome<Vec<Message>> for Vec<Message> {
     fn into_outcome(self) -> OutcomeResult<Vec<Message>> {
-        update_outcome(self)
+        update_outcome(Update::from_writes([self]))
     }
 }
 
@@ -301,15 +370,33 @@ impl IntoOutcome<Vec<Message>> for Message {
     }
 }
 
-/// A whole state replaces the one before it.
+/// A whole state: the mutations of other nodes in the same step are applied to it; a second whole state is an error.
 impl<W> IntoOutcome<Workflow<W>> for Workflow<W>
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
-    W::Checkpoint: Sync + 'static,
 {
     fn into_outcome(self) -> OutcomeResult<Workflow<W>> {
         update_outcome(self)
+    }
+
+    fn may_be_whole() -> bool {
+        true
+    }
+}
+
+/// The workflow's own state, as a whole state of the graph.
+impl<W> IntoOutcome<Workflow<W>> for W
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+{
+    fn into_outcome(self) -> OutcomeResult<Workflow<W>> {
+        Workflow(self).into_outcome()
+    }
+
+    fn may_be_whole() -> bool {
+        true
     }
 }
 

@@ -74,32 +74,112 @@ impl<T: IntoItems + Send + Sync + 'static> Reducer<T> for Append {
     note = "`#[state(append)]` takes lists, strings, sets and maps; use `#[state(reduce = f)]` for other types"
 )]
 #[doc(hidden)]
-pub trait IntoItems {
+pub trait IntoItems: Sized {
+    /// What it takes to compare two of them.
+    type Item;
+
     fn append_items(&mut self, items: Self);
+
+    /// What was appended to `before` to make this; itself if it was made in another way.
+    fn tail_after(self, before: &Self, same: &dyn Fn(&Self::Item, &Self::Item) -> bool) -> Result<Self, Self>;
+
+    fn has_no_items(&self) -> bool;
+
+    /// Whether both cannot be appended without one of them losing something.
+    fn overwrites(&self, _other: &Self) -> bool {
+        false
+    }
 }
 
 macro_rules! extend_with {
-    ($([$($generics:tt)*] $collection:ty),* $(,)?) => {$(
+    ($([$($generics:tt)*] $collection:ty, $item:ty, $tail:expr $(, $overwrites:expr)?);* $(;)?) => {$(
         impl<$($generics)*> IntoItems for $collection {
+            type Item = $item;
+
             fn append_items(&mut self, items: Self) {
                 self.extend(items);
             }
+
+            fn tail_after(self, before: &Self, same: &dyn Fn(&$item, &$item) -> bool) -> Result<Self, Self> {
+                $tail(self, before, same)
+            }
+
+            fn has_no_items(&self) -> bool {
+                self.is_empty()
+            }
+
+            $(fn overwrites(&self, other: &Self) -> bool {
+                $overwrites(self, other)
+            })?
         }
     )*};
 }
 
+/// Whether two maps have a key in common.
+macro_rules! share_a_key {
+    () => {
+        |one: &Self, other: &Self| one.keys().any(|key| other.contains_key(key))
+    };
+}
+
+/// The tail of a list that begins with another one.
+macro_rules! tail_of_list {
+    () => {
+        |mut list: Self, before: &Self, same: &dyn Fn(&T, &T) -> bool| {
+            let begins_so = list.len() >= before.len() && list.iter().zip(before).all(|(one, other)| same(one, other));
+            if begins_so { Ok(list.split_off(before.len())) } else { Err(list) }
+        }
+    };
+}
+
+/// The items of a set that holds another one.
+macro_rules! rest_of_set {
+    () => {
+        |mut set: Self, before: &Self, _: &dyn Fn(&T, &T) -> bool| {
+            if !before.iter().all(|item| set.contains(item)) {
+                return Err(set);
+            }
+            set.retain(|item| !before.contains(item));
+            Ok(set)
+        }
+    };
+}
+
+/// The entries of a map that are new or changed, if none is gone.
+macro_rules! rest_of_map {
+    () => {
+        |mut map: Self, before: &Self, same: &dyn Fn(&V, &V) -> bool| {
+            if !before.keys().all(|key| map.contains_key(key)) {
+                return Err(map);
+            }
+            map.retain(|key, value| !before.get(key).is_some_and(|known| same(known, value)));
+            Ok(map)
+        }
+    };
+}
+
 extend_with! {
-    [T] Vec<T>,
-    [T] std::collections::VecDeque<T>,
-    [T: Ord] std::collections::BTreeSet<T>,
-    [K: Ord, V] std::collections::BTreeMap<K, V>,
-    [T: std::hash::Hash + Eq, H: std::hash::BuildHasher] std::collections::HashSet<T, H>,
-    [K: std::hash::Hash + Eq, V, H: std::hash::BuildHasher] std::collections::HashMap<K, V, H>,
+    [T] Vec<T>, T, tail_of_list!();
+    [T] std::collections::VecDeque<T>, T, tail_of_list!();
+    [T: Ord] std::collections::BTreeSet<T>, T, rest_of_set!();
+    [K: Ord, V] std::collections::BTreeMap<K, V>, V, rest_of_map!(), share_a_key!();
+    [T: std::hash::Hash + Eq, H: std::hash::BuildHasher] std::collections::HashSet<T, H>, T, rest_of_set!();
+    [K: std::hash::Hash + Eq, V, H: std::hash::BuildHasher] std::collections::HashMap<K, V, H>, V, rest_of_map!(), share_a_key!();
 }
 
 impl IntoItems for String {
+    type Item = char;
+
     fn append_items(&mut self, items: Self) {
         self.push_str(&items);
+    }
+
+    fn tail_after(mut self, before: &Self, _: &dyn Fn(&char, &char) -> bool) -> Result<Self, Self> {
+        if self.starts_with(before.as_str()) { Ok(self.split_off(before.len())) } else { Err(self) }
+    }
+
+    fn has_no_items(&self) -> bool {
+        self.is_empty()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Field, State};
+use super::{Difference, Field, Scratch, State};
 use crate::error::InvalidUpdate;
 
 /// One write to one field, merged or set.
@@ -19,22 +19,49 @@ pub struct Put<W> {
     pub write: W,
     /// Whether it replaces the value past the field's reducer.
     pub overwrite: bool,
+    pub(crate) origin: Origin,
+}
+
+/// Where a write comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From an update.
+    Update,
+    /// From a whole state that was not compared yet with what the node was given: it is the field's value there.
+    WholeState,
+    /// It is what a node changed in a whole state. If it overwrites, nobody else may write the field in the same step.
+    Change,
 }
 
 impl<W> Put<W> {
     /// A write that goes through the field's rule.
     pub fn merge(write: W) -> Self {
-        Self { write, overwrite: false }
+        Self { write, overwrite: false, origin: Origin::Update }
     }
 
     /// A write that replaces the field's value.
     pub fn overwrite(write: W) -> Self {
-        Self { write, overwrite: true }
+        Self { write, overwrite: true, origin: Origin::Update }
+    }
+
+    /// The value of a field in a whole state.
+    fn of_whole(write: W) -> Self {
+        Self { write, overwrite: false, origin: Origin::WholeState }
+    }
+
+    /// Whether it is what a node changed in a whole state.
+    pub(crate) fn is_change(&self) -> bool {
+        self.origin == Origin::Change
+    }
+
+    /// Whether it is the only write of its field that a step can have.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.is_change() && self.overwrite
     }
 
     /// The same put with another view of its write.
     pub fn map<V>(self, f: impl FnOnce(W) -> V) -> Put<V> {
-        Put { write: f(self.write), overwrite: self.overwrite }
+        Put { write: f(self.write), overwrite: self.overwrite, origin: self.origin }
     }
 }
 
@@ -192,7 +219,8 @@ impl<S: State> IntoUpdate<S> for () {
     }
 }
 
-/// The whole state, as one write per field that has a value.
+/// The whole state. As an input it writes every field that has a value; given back by a node, it counts for what the node
+/// [changed](State::difference).
 impl<S: State<Schema = ()>> IntoUpdate<S> for S {
     fn into_update(self) -> Update<S> {
         whole(&self, &())
@@ -202,16 +230,40 @@ impl<S: State<Schema = ()>> IntoUpdate<S> for S {
 /// Reads all fields as writes.
 pub(crate) fn whole<S: State>(state: &S, schema: &S::Schema) -> Update<S> {
     let fields = 0..S::fields(schema).len();
-    Update::from_writes(fields.filter_map(|ix| state.read(schema, ix)))
+    Update::from_puts(fields.filter_map(|ix| state.read(schema, ix)).map(Put::of_whole).collect())
 }
 
-/// A whole state as writes that replace what was there.
-pub(crate) fn replacing<S: State<Schema = ()>>(state: &S) -> Puts<S> {
-    let fields = S::fields(&()).iter().enumerate();
-    let puts = fields.filter_map(|(ix, spec)| {
-        let write = state.read(&(), ix)?;
-        let merges = spec.kind.starts_available() || spec.kind == super::FieldKind::TopicAccumulate;
-        Some(if merges { Put::overwrite(write) } else { Put::merge(write) })
+/// The puts with whole states reduced to what they change in `given`.
+pub(crate) fn changes_to<S: State>(given: &S, schema: &S::Schema, puts: Puts<S>) -> Puts<S> {
+    if !puts.iter().any(|put| put.origin == Origin::WholeState) {
+        return puts;
+    }
+    let changed = puts.into_iter().filter_map(|put| {
+        if put.origin != Origin::WholeState {
+            return Some(put);
+        }
+        let (write, overwrite) = match given.difference(schema, put.write) {
+            Difference::None => return None,
+            Difference::Merge(write) => (write, false),
+            Difference::Replace(write) => (write, true),
+        };
+        Some(Put { write, overwrite, origin: Origin::Change })
     });
-    puts.collect()
+    changed.collect()
+}
+
+/// The writes that bring a state to an update: see [`State::merge`].
+pub(crate) fn merged<S: State<Schema = ()>>(mut state: S, update: Update<S>) -> Result<S, InvalidUpdate> {
+    let mut puts: Vec<_> = update.into_puts()?.into_vec();
+    puts.iter_mut().for_each(|put| S::prepare(&(), &mut put.write));
+    let field_of = |put: &Put<S::Write>| S::field_of(&(), &put.write);
+    puts.retain(|put| field_of(put).is_some());
+    puts.sort_by_key(field_of);
+    let mut rest = puts.into_iter().peekable();
+    while let Some(field) = rest.peek().and_then(field_of) {
+        let mut writes = std::iter::from_fn(|| rest.next_if(|put| field_of(put) == Some(field)));
+        state.update(&(), field, &mut writes, &mut Scratch::default())?;
+        writes.for_each(drop);
+    }
+    Ok(state)
 }

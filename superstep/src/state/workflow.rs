@@ -4,17 +4,19 @@
 //! saves them as pending writes and streams them as updates. A checkpoint holds the
 //! projection that the state chooses, never the run-time parts.
 
+mod log;
+
 use std::fmt::Debug;
-use std::future::Future;
-use std::marker::PhantomData;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Change, CodecError, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
-use crate::error::{BoxError, InvalidUpdate};
+use super::{Change, CodecError, Difference, FieldKind, FieldSpec, Persist, Put, Scratch, State, Update};
+use crate::checkpoint::Codec;
+use crate::error::InvalidUpdate;
+
+pub(crate) use log::apply_entries;
+pub use log::{LogEntry, Logged, MutationLog};
 
 /// A command that changes a state.
 ///
@@ -165,7 +167,6 @@ impl<W> Workflow<W>
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
-    W::Checkpoint: Sync + 'static,
 {
     /// An update made of mutations.
     pub fn mutate(mutations: impl IntoIterator<Item = W::Mutation>) -> Update<Self> {
@@ -173,12 +174,22 @@ where
     }
 }
 
-/// A write to a [`Workflow`]: a mutation, or a whole state from a merge of branches.
+/// A write to a [`Workflow`]: a mutation, or a whole state.
+///
+/// A whole state is carried as it is, run-time parts included; only what is saved of it is its projection.
 #[doc(hidden)]
-#[derive(Debug)]
 pub enum Mutation<W: WorkflowState> {
     Apply(W::Mutation),
-    Replace(W::Checkpoint),
+    Replace(Box<W>),
+}
+
+impl<W: WorkflowState> Debug for Mutation<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Mutation::Apply(mutation) => mutation.fmt(f),
+            Mutation::Replace(_) => f.write_str("a whole state"),
+        }
+    }
 }
 
 impl<W: WorkflowState> Clone for Mutation<W>
@@ -187,9 +198,44 @@ where
 {
     fn clone(&self) -> Self {
         match self {
-            Mutation::Apply(m) => Mutation::Apply(m.clone()),
-            Mutation::Replace(c) => Mutation::Replace(c.clone()),
+            Mutation::Apply(mutation) => Mutation::Apply(mutation.clone()),
+            Mutation::Replace(state) => Mutation::Replace(state.clone()),
         }
+    }
+}
+
+impl<W> Update<Workflow<W>>
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+{
+    /// The mutations in it, in order.
+    ///
+    /// ```
+    /// # use superstep::{StateMutation, Workflow, WorkflowState};
+    /// # #[derive(Clone, Default)] struct Count(u32);
+    /// # #[derive(Debug, Clone, PartialEq)] struct Add(u32);
+    /// # impl StateMutation<Count> for Add { fn apply(self, s: &mut Count) { s.0 += self.0; } }
+    /// # impl WorkflowState for Count {
+    /// #     type Checkpoint = u32; type Mutation = Add;
+    /// #     fn snapshot(&self) -> u32 { self.0 } fn restore(c: u32) -> Self { Count(c) }
+    /// # }
+    /// let update = Workflow::<Count>::mutate([Add(1), Add(2)]);
+    /// assert_eq!(update.mutations().collect::<Vec<_>>(), [&Add(1), &Add(2)]);
+    /// ```
+    pub fn mutations(&self) -> impl Iterator<Item = &W::Mutation> {
+        self.puts().iter().filter_map(|put| match &put.write {
+            Mutation::Apply(mutation) => Some(mutation),
+            Mutation::Replace(_) => None,
+        })
+    }
+
+    /// The whole state in it, if it has one.
+    pub fn whole_state(&self) -> Option<&W> {
+        self.puts().iter().find_map(|put| match &put.write {
+            Mutation::Apply(_) => None,
+            Mutation::Replace(state) => Some(&**state),
+        })
     }
 }
 
@@ -197,7 +243,6 @@ impl<W> State for Workflow<W>
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
-    W::Checkpoint: Sync + 'static,
 {
     type Schema = ();
     type Write = Mutation<W>;
@@ -222,28 +267,71 @@ where
         writes: &mut dyn Iterator<Item = Put<Mutation<W>>>,
         _: &mut Scratch,
     ) -> Result<Change, InvalidUpdate> {
-        let mut batch: Vec<W::Mutation> = Vec::new();
-        for put in writes {
-            match put.write {
-                Mutation::Apply(next) => push_combined(&mut batch, next),
-                Mutation::Replace(checkpoint) => {
-                    batch.clear();
-                    self.0 = W::restore(checkpoint);
-                }
+        let Step { whole, mutations } = Step::of(writes)?;
+        let refused = |why: WorkflowError| InvalidUpdate::refused("state", why.to_string());
+        match whole {
+            None => self.0.apply_batch(mutations).map_err(refused)?,
+            Some(mut whole) => {
+                // The state stays as it was if its batch is refused.
+                whole.apply_batch(mutations).map_err(refused)?;
+                self.0 = *whole;
             }
         }
-        self.0.apply_batch(batch).map_err(|e| InvalidUpdate::refused("state", e.to_string()))?;
         Ok(Change::Set)
     }
 
     fn read(&self, (): &(), _: usize) -> Option<Mutation<W>> {
-        Some(Mutation::Replace(self.0.snapshot()))
+        Some(Mutation::Replace(Box::new(self.0.clone())))
     }
 
     fn reset(&mut self, (): &(), _: usize) {
         self.0 = W::initial();
     }
+
+    /// A whole state takes the place of the one before; what others do to it in the same step comes on top.
+    fn difference(&self, (): &(), write: Mutation<W>) -> Difference<Mutation<W>> {
+        Difference::Merge(write)
+    }
 }
+
+/// The writes of one step: at most one whole state, and the mutations that are applied to it.
+///
+/// No order of the nodes' names decides: the whole state comes first wherever it stands, and two of them are refused.
+struct Step<W: WorkflowState> {
+    whole: Option<Box<W>>,
+    mutations: Vec<W::Mutation>,
+}
+
+impl<W: WorkflowState> Step<W>
+where
+    W::Mutation: Clone,
+{
+    fn of(writes: &mut dyn Iterator<Item = Put<Mutation<W>>>) -> Result<Self, InvalidUpdate> {
+        let (mut step, mut overwritten) = (Self { whole: None, mutations: Vec::new() }, None);
+        for put in writes {
+            match (put.write, put.overwrite) {
+                (Mutation::Apply(_), true) => return Err(InvalidUpdate::new("state", MUTATION_OVERWRITES)),
+                (Mutation::Replace(_), true) if overwritten.is_some() => {
+                    return Err(InvalidUpdate::new("state", crate::channel::ONE_OVERWRITE));
+                }
+                (Mutation::Replace(state), true) => overwritten = Some(state),
+                (Mutation::Replace(_), false) if step.whole.is_some() => {
+                    return Err(InvalidUpdate::new("state", ONE_WHOLE_STATE));
+                }
+                (Mutation::Replace(state), false) => step.whole = Some(state),
+                (Mutation::Apply(next), false) => push_combined(&mut step.mutations, next),
+            }
+        }
+        Ok(match overwritten {
+            Some(state) => Self { whole: Some(state), mutations: Vec::new() },
+            None => step,
+        })
+    }
+}
+
+const ONE_WHOLE_STATE: &str = "can receive only one whole state per step, for there is no rule that makes one of two; let \
+                               the nodes return mutations, or make them branches of one `ParallelNode`";
+const MUTATION_OVERWRITES: &str = "a mutation changes a state and cannot overwrite it; overwrite it with a whole one";
 
 /// Adds a mutation to a batch, joined with the last one if they combine.
 fn push_combined<S, M: StateMutation<S> + Clone>(batch: &mut Vec<M>, next: M) {
@@ -253,31 +341,89 @@ fn push_combined<S, M: StateMutation<S> + Clone>(batch: &mut Vec<M>, next: M) {
     }
 }
 
+/// A mutation that can be saved before its step has ended. Implemented for everything that serde can write and read back.
+#[diagnostic::on_unimplemented(
+    message = "the mutation `{Self}` cannot be saved",
+    label = "not `Serialize + DeserializeOwned`",
+    note = "derive serde's `Serialize` and `Deserialize` for it, so that what a task did is saved when the task ends",
+    note = "or save the projection alone, when a step ends: `.projection_checkpointer(saver)` in place of `.checkpointer(saver)`"
+)]
+#[doc(hidden)]
+pub trait SavedMutation<'checked>: Sized {
+    fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError>;
+    fn decode_from(bytes: &[u8]) -> Result<Self, CodecError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<M: Serialize + DeserializeOwned> SavedMutation<'_> for M {
+    fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        super::encode_into(&SavedWrite::<_, ()>::Apply(self), out)
+    }
+
+    fn decode_from(bytes: &[u8]) -> Result<Self, CodecError> {
+        match super::decode::<SavedWrite<M, serde::de::IgnoredAny>>(bytes)? {
+            SavedWrite::Apply(mutation) => Ok(mutation),
+            SavedWrite::Replace(_) => Err(CodecError::new("it is a whole state, not a mutation")),
+        }
+    }
+}
+
 /// The saved form of a write.
 #[derive(Serialize, serde::Deserialize)]
-enum SavedMutation<M, C> {
+enum SavedWrite<M, C> {
     Apply(M),
     Replace(C),
+}
+
+fn encode_whole<W: WorkflowState>(state: &W, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    super::encode_into(&SavedWrite::<(), _>::Replace(state.snapshot()), out)
+}
+
+/// The whole state that bytes hold; `None` if they hold a mutation.
+fn decode_whole<W: WorkflowState>(bytes: &[u8]) -> Result<Option<Mutation<W>>, CodecError> {
+    /// Which of the two it is, without a look inside.
+    type Kind = SavedWrite<serde::de::IgnoredAny, serde::de::IgnoredAny>;
+    if matches!(super::decode::<Kind>(bytes)?, SavedWrite::Apply(_)) {
+        return Ok(None);
+    }
+    match super::decode::<SavedWrite<serde::de::IgnoredAny, W::Checkpoint>>(bytes)? {
+        SavedWrite::Replace(checkpoint) => Ok(Some(Mutation::Replace(Box::new(W::restore(checkpoint))))),
+        SavedWrite::Apply(_) => Ok(None),
+    }
 }
 
 impl<W> Persist for Workflow<W>
 where
     W: WorkflowState + Default + 'static,
-    W::Mutation: Clone + Serialize + DeserializeOwned + 'static,
-    W::Checkpoint: Sync + 'static,
+    W::Mutation: Clone + for<'checked> SavedMutation<'checked> + 'static,
 {
     fn encode_write((): &(), write: &Mutation<W>, out: &mut Vec<u8>) -> Result<(), CodecError> {
         match write {
-            Mutation::Apply(m) => super::encode_into(&SavedMutation::<_, &W::Checkpoint>::Apply(m), out),
-            Mutation::Replace(c) => super::encode_into(&SavedMutation::<&W::Mutation, _>::Replace(c), out),
+            Mutation::Apply(mutation) => mutation.encode_into(out),
+            Mutation::Replace(state) => encode_whole(&**state, out),
         }
     }
 
     fn decode_write((): &(), _: usize, bytes: &[u8]) -> Result<Mutation<W>, CodecError> {
-        Ok(match super::decode(bytes)? {
-            SavedMutation::Apply(m) => Mutation::Apply(m),
-            SavedMutation::Replace(c) => Mutation::Replace(c),
-        })
+        match decode_whole(bytes)? {
+            Some(whole) => Ok(whole),
+            None => W::Mutation::decode_from(bytes).map(Mutation::Apply),
+        }
+    }
+
+    fn write_to_json((): &(), write: &Mutation<W>) -> Result<Option<serde_json::Value>, CodecError> {
+        let shown = match write {
+            Mutation::Replace(state) => super::decode(&super::encode(&state.snapshot())?)?,
+            Mutation::Apply(mutation) => {
+                let mut bytes = Vec::new();
+                mutation.encode_into(&mut bytes)?;
+                match super::decode::<SavedWrite<serde_json::Value, serde::de::IgnoredAny>>(&bytes)? {
+                    SavedWrite::Apply(mutation) => mutation,
+                    SavedWrite::Replace(_) => serde_json::Value::Null,
+                }
+            }
+        };
+        Ok(Some(shown))
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
@@ -287,6 +433,44 @@ where
     fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
         self.0 = W::restore(super::decode(bytes)?);
         Ok(())
+    }
+}
+
+/// A workflow of which only the projection is saved: its mutations are not.
+impl<W> Workflow<W>
+where
+    W: WorkflowState + Default + 'static,
+    W::Mutation: Clone + 'static,
+{
+    const PROJECTION: Codec<Self> = Codec {
+        encode_write: |(), write, out| match write {
+            Mutation::Replace(state) => encode_whole(&**state, out),
+            Mutation::Apply(_) => Err(CodecError::new("its mutations cannot be saved")),
+        },
+        decode_write: |(), _, bytes| {
+            decode_whole(bytes)?.ok_or_else(|| CodecError::new("it is a mutation, which this graph cannot read"))
+        },
+        encode_field: |state, (), _, out| super::encode_into(&state.0.snapshot(), out),
+        decode_field: |state, (), _, bytes| {
+            state.0 = W::restore(super::decode(bytes)?);
+            Ok(())
+        },
+        to_json: |(), write| match write {
+            Mutation::Replace(state) => super::encode(&state.snapshot()).and_then(|c| super::decode(&c)).map(Some),
+            Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
+        },
+        unsaved: Some(crate::checkpoint::Unsaved {
+            is_unsaved: |write| matches!(write, Mutation::Apply(_)),
+            as_whole: |state, puts| {
+                let merged = super::update::merged(state.clone(), Update::from_puts(puts.into()))?;
+                Ok(vec![Put::merge(Mutation::Replace(Box::new(merged.0)))])
+            },
+        }),
+    };
+
+    /// How the projection alone is saved.
+    pub(crate) fn projection() -> &'static Codec<Self> {
+        &Self::PROJECTION
     }
 }
 
@@ -336,191 +520,3 @@ impl<S> MergeStrategy<S> for LastWriteWins {
         LastWriteWins
     }
 }
-
-type Branch<W> = Arc<dyn Fn(W) -> Pin<Box<dyn Future<Output = Result<W, BoxError>> + Send>> + Send + Sync>;
-
-/// A node that runs branches side by side on copies of the state and merges what they make of it.
-///
-/// ```
-/// use superstep::{LastWriteWins, ParallelNode, StateGraph, Workflow, START};
-/// # use superstep::{StateMutation, WorkflowState, WorkflowError, MergeStrategy};
-/// # #[derive(Clone, Default)] struct Sum(u32);
-/// # #[derive(Debug, Clone)] struct Never;
-/// # impl StateMutation<Sum> for Never { fn apply(self, _: &mut Sum) {} }
-/// # impl WorkflowState for Sum {
-/// #     type Checkpoint = u32; type Mutation = Never;
-/// #     fn snapshot(&self) -> u32 { self.0 } fn restore(c: u32) -> Self { Sum(c) }
-/// # }
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let both = ParallelNode::builder()
-///     .merge_strategy(LastWriteWins)
-///     .branch("one", async |s: Sum| Ok(Sum(s.0 + 1)))
-///     .branch("two", async |s: Sum| Ok(Sum(s.0 + 2)))
-///     .build();
-/// let app = StateGraph::<Workflow<Sum>>::new().add_node("both", both).add_edge(START, "both").compile()?;
-/// assert_eq!(app.invoke(()).await?.state.0.0, 2);
-/// # Ok(())
-/// # }
-/// ```
-pub struct ParallelNode<W, M> {
-    branches: Vec<(String, Branch<W>)>,
-    strategy: PhantomData<fn() -> M>,
-}
-
-impl<W: WorkflowState + 'static> ParallelNode<W, LastWriteWins> {
-    /// Starts a node; [`LastWriteWins`] unless a strategy is given.
-    pub fn builder() -> ParallelNodeBuilder<W, LastWriteWins> {
-        ParallelNodeBuilder(ParallelNode { branches: Vec::new(), strategy: PhantomData })
-    }
-}
-
-impl<W, M> Clone for ParallelNode<W, M> {
-    fn clone(&self) -> Self {
-        Self { branches: self.branches.clone(), strategy: PhantomData }
-    }
-}
-
-impl<W, M> ParallelNode<W, M>
-where
-    W: WorkflowState + 'static,
-    M: MergeStrategy<W>,
-{
-    /// Runs all branches on copies of `state` and merges them in the order of adding.
-    ///
-    /// # Errors
-    /// The first error of a branch, in that order, or the strategy's refusal.
-    pub async fn run(&self, state: W) -> Result<W, BoxError> {
-        let running: Vec<_> = self
-            .branches
-            .iter()
-            .map(|(name, branch)| (name, crate::engine::AbortOnDrop::spawn(branch(state.clone()))))
-            .collect();
-        let mut merged = Vec::with_capacity(running.len());
-        for (name, task) in running {
-            merged.push(task.await.map_err(|e| format!("branch `{name}`: {e}"))??);
-        }
-        Ok(M::merge(merged)?)
-    }
-}
-
-/// Builds a [`ParallelNode`].
-///
-/// ```
-/// # use superstep::{ParallelNode, StateMutation, WorkflowState};
-/// # #[derive(Clone, Default)] struct Count(u8);
-/// # #[derive(Debug, Clone)] struct Never;
-/// # impl StateMutation<Count> for Never { fn apply(self, _: &mut Count) {} }
-/// # impl WorkflowState for Count {
-/// #     type Checkpoint = u8; type Mutation = Never;
-/// #     fn snapshot(&self) -> u8 { self.0 } fn restore(c: u8) -> Self { Count(c) }
-/// # }
-/// let node = ParallelNode::builder().branch("same", async |n: Count| Ok(n)).build();
-/// # let _: ParallelNode<Count, _> = node;
-/// ```
-pub struct ParallelNodeBuilder<W, M>(ParallelNode<W, M>);
-
-impl<W: WorkflowState + 'static, M> ParallelNodeBuilder<W, M> {
-    /// Merges with this strategy.
-    pub fn merge_strategy<N: MergeStrategy<W>>(self, _strategy: N) -> ParallelNodeBuilder<W, N> {
-        ParallelNodeBuilder(ParallelNode { branches: self.0.branches, strategy: PhantomData })
-    }
-
-    /// Adds a branch.
-    pub fn branch<F, Fut>(mut self, name: impl Into<String>, run: F) -> Self
-    where
-        F: Fn(W) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<W, BoxError>> + Send + 'static,
-    {
-        self.0.branches.push((name.into(), Arc::new(move |state| Box::pin(run(state)))));
-        self
-    }
-
-    /// The node.
-    pub fn build(self) -> ParallelNode<W, M> {
-        self.0
-    }
-}
-
-/// An ordered record of mutations, for audit and deterministic replay.
-///
-/// ```
-/// use superstep::{MutationLog, StateMutation, WorkflowState};
-///
-/// # #[derive(Clone, Default, PartialEq, Debug)] struct Count(u32);
-/// # #[derive(Debug, Clone)] struct Add(u32);
-/// # impl StateMutation<Count> for Add { fn apply(self, s: &mut Count) { s.0 += self.0; } }
-/// # impl WorkflowState for Count {
-/// #     type Checkpoint = u32; type Mutation = Add;
-/// #     fn snapshot(&self) -> u32 { self.0 } fn restore(c: u32) -> Self { Count(c) }
-/// # }
-/// let log = MutationLog::<Count>::default();
-/// log.record(1, "plan", Add(2));
-/// log.record(2, "act", Add(3));
-/// assert_eq!(log.replay(Count(1))?, Count(6));
-/// assert_eq!(log.entries()[1].node, "act");
-/// # Ok::<(), superstep::WorkflowError>(())
-/// ```
-pub struct MutationLog<W: WorkflowState> {
-    entries: Mutex<Vec<LogEntry<W::Mutation>>>,
-}
-
-/// One line of a [`MutationLog`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct LogEntry<M> {
-    /// The step.
-    pub step: i64,
-    /// The node that made it.
-    pub node: String,
-    /// The mutation.
-    pub mutation: M,
-}
-
-impl<W: WorkflowState> Default for MutationLog<W> {
-    fn default() -> Self {
-        Self { entries: Mutex::default() }
-    }
-}
-
-impl<W: WorkflowState> MutationLog<W>
-where
-    W::Mutation: Clone,
-{
-    /// Writes a mutation down.
-    pub fn record(&self, step: i64, node: impl Into<String>, mutation: W::Mutation) {
-        self.lock().push(LogEntry { step, node: node.into(), mutation });
-    }
-
-    /// Everything recorded, in order.
-    pub fn entries(&self) -> Vec<LogEntry<W::Mutation>> {
-        self.lock().clone()
-    }
-
-    /// Applies the recorded mutations to a state.
-    ///
-    /// # Errors
-    /// If the state refuses one.
-    pub fn replay(&self, mut from: W) -> Result<W, WorkflowError> {
-        from.apply_batch(self.entries().into_iter().map(|e| e.mutation))?;
-        Ok(from)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<LogEntry<W::Mutation>>> {
-        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// A merged state replaces the one before it.
-impl<W> IntoUpdate<Workflow<W>> for MergedState<W>
-where
-    W: WorkflowState + Default + 'static,
-    W::Mutation: Clone + 'static,
-    W::Checkpoint: Sync + 'static,
-{
-    fn into_update(self) -> Update<Workflow<W>> {
-        Update::from_writes([Mutation::Replace(self.0.snapshot())])
-    }
-}
-
-/// What a [`ParallelNode`] returns.
-pub(crate) struct MergedState<W>(pub(crate) W);

@@ -138,7 +138,7 @@ async fn an_error_of_no_node_inside_a_subgraph_has_the_node_and_the_step_around_
     let inner = inner.compile().unwrap();
     let app = then(|graph| graph.add_node("last", inner));
     let error = app.invoke(input()).await.unwrap_err();
-    assert!(error.to_string().ends_with("(in what `c`, `x`, `y` wrote in step 3)"), "{error}");
+    assert!(error.to_string().ends_with("(in what `x`, `y` wrote in step 3)"), "{error}");
     assert_eq!((error.node(), error.step()), (Some("last"), Some(4)));
 }
 

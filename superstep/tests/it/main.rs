@@ -46,6 +46,7 @@ mod save_queue;
 mod seal;
 #[cfg(all(feature = "encryption", any(feature = "sqlite", feature = "postgres")))]
 mod sealed;
+mod seeds;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -65,4 +66,5 @@ mod timeouts;
 mod trouble;
 mod typed_equals_dynamic;
 mod ui;
+mod whole_states;
 mod wide;

@@ -194,7 +194,7 @@ async fn events_of_a_graph_over_another_state_are_json_and_typed_when_asked() {
             seen += 1;
             typed += usize::from(event.of::<AgentState>().is_some());
             if event.mode() == Mode::Updates {
-                assert_eq!(json["echo"]["messages"]["__overwrite__"][0]["content"], "hi", "{json}");
+                assert_eq!(json["echo"]["messages"][0]["content"], "hi", "{json}");
             }
         }
     }

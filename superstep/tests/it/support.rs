@@ -3,6 +3,7 @@
 pub(crate) mod hooked;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub(crate) mod savers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -20,6 +20,10 @@ pub trait MessageLike: Clone {
     fn is_removal(&self) -> bool;
     /// Whether it removes all messages before it.
     fn removes_all(&self) -> bool;
+    /// The message that removes the one with this id, if there are such messages.
+    fn removal(_id: &str) -> Option<Self> {
+        None
+    }
 }
 
 impl MessageLike for Message {
@@ -34,6 +38,9 @@ impl MessageLike for Message {
     }
     fn removes_all(&self) -> bool {
         matches!(self.kind, MessageKind::RemoveAll)
+    }
+    fn removal(id: &str) -> Option<Self> {
+        Some(Message::remove(id))
     }
 }
 

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Message;
 use super::merge::{add_messages, give_ids};
-use crate::channel::typed;
+use crate::channel::{difference, typed};
 use crate::error::InvalidUpdate;
 use crate::plan::ROOT;
-use crate::state::{Change, CodecError, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
+use crate::state::{
+    Change, CodecError, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update,
+};
 
 /// A state that holds a conversation, which agents and tools read and add to.
 ///
@@ -161,6 +163,10 @@ impl State for AgentState {
         self.messages.reset(&(), field);
     }
 
+    fn difference(&self, (): &(), write: Vec<Message>) -> Difference<Vec<Message>> {
+        self.messages.difference(&(), write)
+    }
+
     fn prepare((): &(), write: &mut Vec<Message>) {
         <Vec<Message> as State>::prepare(&(), write);
     }
@@ -232,6 +238,10 @@ impl State for Vec<Message> {
 
     fn reset(&mut self, (): &(), _: usize) {
         self.clear();
+    }
+
+    fn difference(&self, (): &(), write: Vec<Message>) -> Difference<Vec<Message>> {
+        difference::messages(self, write, Message::eq)
     }
 
     fn prepare((): &(), write: &mut Vec<Message>) {
