@@ -1,5 +1,7 @@
 //! Rules about the source that no compiler keeps.
 
+mod seeds;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
