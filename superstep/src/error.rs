@@ -279,7 +279,7 @@ impl InvalidUpdate {
         Self { field: field.to_owned(), why, kind: ErrorKind::Panic, writers: Vec::new() }
     }
 
-    /// The same with the nodes that wrote the field.
+    /// Notes the nodes that wrote the field.
     pub(crate) fn written_by(self, writers: impl Iterator<Item = usize>) -> Self {
         Self { writers: writers.collect(), ..self }
     }

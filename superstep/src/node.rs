@@ -93,7 +93,7 @@ pub struct Call<'a, S: State> {
 }
 
 impl<S: State> Call<'_, S> {
-    /// The same call with another context.
+    /// This call, with another context.
     pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b, S> {
         Call {
             plan: self.plan,

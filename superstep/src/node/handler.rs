@@ -23,7 +23,7 @@ use crate::state::{IntoUpdate, State};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
-    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
+    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, the state, a `Command`, `()`, or a `Result` of one of these",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
     note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
     note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`"
@@ -195,7 +195,7 @@ handlers!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a node over `{S}`",
     label = "not a node",
-    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, a `Command`, `()`, or a `Result` of one of these",
+    note = "a node is `fn(State, ..)` or `async fn(State, ..)`: first the state (`{S}`, `Arc<{S}>`, or `&{S}` if it is not async) or `Sent<T>`, then what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..), returning an update, the state, a `Command`, `()`, or a `Result` of one of these",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
     note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
     note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`",

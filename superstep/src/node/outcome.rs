@@ -82,7 +82,7 @@ pub fn update_outcome<S: State>(update: impl IntoUpdate<S>) -> OutcomeResult<S> 
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a node over `{S}` cannot return `{Self}`",
-    note = "return an update (the derived `…Update` or `Update<{S}>`), `()`, a `Command<{S}>`, `(update, goto)`, `Send`s, or a `Result` of one of these",
+    note = "return an update (the derived `…Update` or `Update<{S}>`), the whole state, `()`, a `Command<{S}>`, `(update, goto)`, `Send`s, or a `Result` of one of these",
     note = "the error of a `Result` must be `Send + Sync`: `superstep::BoxError`, not `Box<dyn Error>`"
 )]
 pub trait IntoOutcome<S: State> {

@@ -101,13 +101,12 @@ where
     /// What is wrong with the branches.
     fn mistakes(&self) -> Vec<String> {
         let names: Vec<&str> = self.branches.iter().map(|(name, _)| &**name).collect();
-        let none = names.is_empty().then(|| "a parallel node needs a branch; add one with `branch(..)`".to_owned());
         let repeated = (1..names.len()).filter(|ix| names[..*ix].contains(&names[*ix]));
         let twice = repeated.map(|ix| format!("two branches are named `{}`; give one of them another name", names[ix]));
         let inside = self.branches.iter().flat_map(|(name, branch)| {
             branch.mistakes.iter().map(move |mistake| format!("branch `{name}`: {mistake}"))
         });
-        none.into_iter().chain(twice).chain(inside).collect()
+        twice.chain(inside).collect()
     }
 
     /// Starts every branch on the call of the node.

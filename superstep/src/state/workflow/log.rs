@@ -35,7 +35,7 @@ pub struct MutationLog<W: WorkflowState> {
 pub struct LogEntry<W: WorkflowState> {
     /// The step.
     pub step: i64,
-    /// The node that made it.
+    /// The node that made it; empty for a whole state that no saved task made, by hand or in steps that were not saved.
     pub node: String,
     /// What it did to the state.
     pub change: Logged<W>,
