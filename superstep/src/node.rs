@@ -26,7 +26,7 @@ pub use args::{
 };
 pub(crate) use command::ParentCommand;
 pub use command::{Command, Goto, Payload, Send};
-pub(crate) use handler::{Before, GraphMarker, NodeMarker};
+pub(crate) use handler::{GivenState, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why};
 pub use interrupt::{Interrupt, Interrupted, Resume};

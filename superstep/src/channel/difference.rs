@@ -33,35 +33,35 @@ pub trait ByPointer {
 
 impl<T: Pointer> ByPointer for &Same<'_, T> {
     fn same(&self) -> bool {
-        self.0.points_as(self.1)
+        self.0.same_pointer(self.1)
     }
 }
 
 /// A shared pointer, or a few of them.
 pub trait Pointer {
     /// Whether both point to the same.
-    fn points_as(&self, other: &Self) -> bool;
+    fn same_pointer(&self, other: &Self) -> bool;
 }
 
 impl<T: ?Sized> Pointer for Arc<T> {
-    fn points_as(&self, other: &Self) -> bool {
+    fn same_pointer(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
     }
 }
 
 impl<P: Pointer> Pointer for Option<P> {
-    fn points_as(&self, other: &Self) -> bool {
+    fn same_pointer(&self, other: &Self) -> bool {
         match (self, other) {
             (None, None) => true,
-            (Some(one), Some(other)) => one.points_as(other),
+            (Some(one), Some(other)) => one.same_pointer(other),
             _ => false,
         }
     }
 }
 
 impl<P: Pointer> Pointer for Vec<P> {
-    fn points_as(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.points_as(other))
+    fn same_pointer(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.same_pointer(other))
     }
 }
 

@@ -73,7 +73,9 @@ pub fn append<T: crate::state::IntoItems>(
 
 /// Beside what a node changed in a whole state, an entry of a map is written by one writer only.
 fn one_entry_each<T: crate::state::IntoItems>(field: &str, puts: &[Put<T>]) -> Result<(), InvalidUpdate> {
-    let overlap = |ix: usize| puts[..ix].iter().any(|earlier| earlier.write.overwrites(&puts[ix].write));
+    let conflict =
+        |one: &Put<T>, other: &Put<T>| (one.is_change() || other.is_change()) && one.write.overwrites(&other.write);
+    let overlap = |ix: usize| puts[..ix].iter().any(|earlier| conflict(earlier, &puts[ix]));
     if (1..puts.len()).any(overlap) {
         let why = "an entry of it was written by two nodes, one of which gave back a whole state";
         return Err(InvalidUpdate::new(field, why));
@@ -147,17 +149,21 @@ pub fn messages<M: MessageLike>(
 /// Beside what a node changed in a whole state, a message is written or removed by one writer only: which of two came last
 /// would be decided by the names of the nodes. Several may remove it.
 fn one_change_each<M: MessageLike>(field: &str, puts: &mut [Put<Vec<M>>]) -> Result<(), InvalidUpdate> {
+    let is_change: Vec<bool> = puts.iter().map(Put::is_change).collect();
     let mut changed: HashMap<String, (usize, bool)> = HashMap::new();
     for (writer, put) in puts.iter_mut().enumerate() {
         let mut twice = None;
         put.write.retain(|message| {
             let Some(id) = message.id() else { return true };
             let (first, is_removed) = *changed.entry(id.to_owned()).or_insert((writer, message.is_removal()));
+            if first == writer || !(is_change[first] || is_change[writer]) {
+                return true;
+            }
             let agree = is_removed && message.is_removal();
-            if first != writer && !agree {
+            if !agree {
                 twice = Some(id.to_owned());
             }
-            first == writer || !agree
+            !agree
         });
         if let Some(id) = twice {
             let why =

@@ -483,13 +483,13 @@ impl<S: State> Plan<S> {
         if let Some(steer) = steer {
             for goto in steer.goto {
                 if let Some(why) = goto.mistake() {
-                    return Err(lost_its_way(refused(&called(&node.name), &node.name, &why), writes));
+                    return Err(failed_to_route(refused(&called(&node.name), &node.name, &why), writes));
                 }
                 if let Goto::Send(send) = &goto
                     && !node.hidden
                     && let Some(to) = runs_nothing(&send.node)
                 {
-                    return Err(lost_its_way(sent_nowhere(&called(&node.name), &node.name, to), writes));
+                    return Err(failed_to_route(sent_nowhere(&called(&node.name), &node.name, to), writes));
                 }
                 self.go(goto, writes);
             }
@@ -497,7 +497,7 @@ impl<S: State> Plan<S> {
                 Some(Next::End) => return Ok(false),
                 Some(Next::Node(name)) => {
                     if !self.leads_to(&name, writes) {
-                        return Err(lost_its_way(self.no_such_next(&node.name, &name), writes));
+                        return Err(failed_to_route(self.no_such_next(&node.name, &name), writes));
                     }
                     return Ok(false);
                 }
@@ -514,12 +514,12 @@ impl<S: State> Plan<S> {
     fn no_such_next(&self, node: &str, next: &str) -> Error {
         let known = self.nodes.iter().filter(|n| n.wake.is_some()).map(|n| &*n.name);
         let hint = Hint::near(next, known);
-        let (shown, way_out) = match next {
+        let (shown, advice) = match next {
             START => ("START".to_owned(), "name the node to go to".to_owned()),
             _ => (format!("{next:?}"), format!("add it with `add_node({next:?}, ..)`")),
         };
         let did = format!("{} returned `Next::node({shown})`", called(node));
-        let rest = format!(", but the graph has no such node{hint}; {way_out}, or end with `Next::End`");
+        let rest = format!(", but the graph has no such node{hint}; {advice}, or end with `Next::End`");
         Error::of_step(ErrorKind::Invalid, did, &rest).at(node)
     }
 
@@ -634,7 +634,7 @@ impl<S: State> Plan<S> {
 
 /// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
 #[cold]
-fn lost_its_way<S: State>(error: Error, writes: &mut TaskWrites<S>) -> End {
+fn failed_to_route<S: State>(error: Error, writes: &mut TaskWrites<S>) -> End {
     writes.puts.clear();
     writes.signals.clear();
     if !writes.sends().is_empty() {

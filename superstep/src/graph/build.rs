@@ -430,31 +430,31 @@ impl<S: State> StateGraph<S> {
 
     /// Stops before these nodes; `"*"` stands for all.
     pub fn interrupt_before(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.stop_before.extend(nodes.into_iter().map(|name| name.as_ref().to_owned()));
+        self.settings.stop_before.extend(owned(nodes));
         self
     }
 
     /// Stops after these nodes; `"*"` stands for all.
     pub fn interrupt_after(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.stop_after.extend(nodes.into_iter().map(|name| name.as_ref().to_owned()));
+        self.settings.stop_after.extend(owned(nodes));
         self
     }
 
     /// The fields that an input may write; writes to others are dropped.
     pub fn input(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.input = Some(fields.into_iter().map(|name| name.as_ref().to_owned()).collect());
+        self.settings.input = Some(owned(fields).collect());
         self
     }
 
     /// The fields that a result shows, and that a parent graph gets.
     pub fn output(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.output = Some(fields.into_iter().map(|name| name.as_ref().to_owned()).collect());
+        self.settings.output = Some(owned(fields).collect());
         self
     }
 
     /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them.
     pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.hidden.extend(fields.into_iter().map(|name| name.as_ref().to_owned()));
+        self.settings.hidden.extend(owned(fields));
         self
     }
 
@@ -474,6 +474,10 @@ impl<S: State> StateGraph<S> {
     pub(crate) fn names(&self) -> BTreeMap<&str, usize> {
         self.nodes.iter().enumerate().map(|(ix, (name, _, _))| (name.as_str(), ix)).collect()
     }
+}
+
+fn owned(names: impl IntoIterator<Item: AsRef<str>>) -> impl Iterator<Item = String> {
+    names.into_iter().map(|name| name.as_ref().to_owned())
 }
 
 /// The source of an edge: one node, or several that all must have run.
@@ -517,7 +521,7 @@ impl JoinSources for Cow<'_, str> {
 
 impl<N: AsRef<str>> JoinSources for &[N] {
     fn sources(self) -> Result<String, Vec<String>> {
-        Err(self.iter().map(|name| name.as_ref().to_owned()).collect())
+        Err(owned(self).collect())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
-use crate::node::{Before, BoxedNode, Call, Given, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, Why};
+use crate::node::{BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, Why};
 use crate::snapshot::AnySnapshot;
 use crate::state::{IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
@@ -332,7 +332,7 @@ where
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
                 )),
             };
-            let before = Before::of_step(&call);
+            let before = GivenState::of_step(&call);
             let (graph, output, cx) = (graph.clone(), output.clone(), (call.context)());
             Box::pin(async move {
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {

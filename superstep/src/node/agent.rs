@@ -103,6 +103,31 @@ pub trait Node<S: State>: Send + Sync + 'static {
 }
 
 /// What a graph gives to a [`Node`]: the state, and what it was sent if it was reached by a [`Send`](crate::Send).
+///
+/// ```
+/// use async_trait::async_trait;
+/// use superstep::{AgentState, BoxError, Context, IntoOutcome, Message, Next, Node, NodeInput, Outcome};
+///
+/// struct Answers;
+///
+/// #[async_trait]
+/// impl Node<AgentState> for Answers {
+///     fn id(&self) -> &str { "answers" }
+///     async fn run(&self, state: AgentState) -> Result<(AgentState, Next), BoxError> { Ok((state, Next::Continue)) }
+///     async fn call(&self, input: NodeInput<AgentState>, cx: Context) -> Result<Outcome<AgentState>, BoxError> {
+///         let question: String = input.sent.ok_or("send it a question")?.get()?;
+///         vec![Message::assistant(format!("{question}? In step {}!", cx.step()))].into_outcome()
+///     }
+/// }
+/// # use superstep::{Send, StateGraph, START};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let app = StateGraph::<AgentState>::new().add_node("answers", Answers)
+/// #     .add_conditional_edges(START, |_: &AgentState| Send::new("answers", "now")).compile()?;
+/// # assert_eq!(app.invoke(()).await?.state.messages[0].text(), "now? In step 1!");
+/// # Ok(())
+/// # }
+/// ```
 pub struct NodeInput<S: State> {
     /// The state at the beginning of the step.
     pub state: Arc<S>,
@@ -298,7 +323,7 @@ impl Agent for EchoAgent {
 }
 
 /// A node behind a pointer hands everything on.
-macro_rules! hand_on {
+macro_rules! forward_node {
     ($([$($generics:tt)*] $pointer:ty),* $(,)?) => {$(
         #[async_trait]
         impl<$($generics)*> Node<S> for $pointer {
@@ -328,7 +353,7 @@ macro_rules! hand_on {
     )*};
 }
 
-hand_on!([S: State] Box<dyn Node<S>>, [S: State, N: Node<S> + ?Sized] Arc<N>);
+forward_node!([S: State] Box<dyn Node<S>>, [S: State, N: Node<S> + ?Sized] Arc<N>);
 
 #[async_trait]
 impl<S: State> Agent for Box<dyn Agent<State = S>> {

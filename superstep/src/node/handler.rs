@@ -60,9 +60,9 @@ const NOT_GIVEN: &str = "it gives back a whole state, but was given none that th
                          take the state (`Reached<S, T>` has it beside what was sent)";
 
 /// What a node was given, kept if it may give back a whole state.
-pub(crate) struct Before<S: State>(Option<(Arc<S>, Arc<S::Schema>)>);
+pub(crate) struct GivenState<S: State>(Option<(Arc<S>, Arc<S::Schema>)>);
 
-impl<S: State> Before<S> {
+impl<S: State> GivenState<S> {
     /// The state of the step.
     pub(crate) fn of_step(call: &Call<'_, S>) -> Self {
         let state = match call.input {
@@ -89,7 +89,7 @@ impl<S: State> Before<S> {
     }
 }
 
-async fn finish<S: State, Fut: Future>(future: Fut, before: Before<S>) -> Result<Outcome<S>, BoxError>
+async fn finish<S: State, Fut: Future>(future: Fut, before: GivenState<S>) -> Result<Outcome<S>, BoxError>
 where
     Fut::Output: IntoOutcome<S>,
 {
@@ -110,7 +110,7 @@ macro_rules! handlers {
         {
             #[allow(non_snake_case, unused_variables)]
             fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
-                let before = Before::of::<Input, Fut::Output>(&call);
+                let before = GivenState::of::<Input, Fut::Output>(&call);
                 let input = handlers!(@take Input::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
                 Box::pin(finish(self(input, $($arg),*), before))
@@ -130,7 +130,7 @@ macro_rules! handlers {
         {
             #[allow(non_snake_case, unused_variables)]
             fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
-                let (function, before) = (self.clone(), Before::of::<Input, R>(&call));
+                let (function, before) = (self.clone(), GivenState::of::<Input, R>(&call));
                 let input = handlers!(@take Input::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
                 Box::pin(async move { before.outcome(function(input, $($arg),*)) })
@@ -149,7 +149,7 @@ macro_rules! handlers {
         {
             #[allow(non_snake_case, unused_variables)]
             fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
-                let (function, before) = (self.clone(), Before::of::<Arc<S>, R>(&call));
+                let (function, before) = (self.clone(), GivenState::of::<Arc<S>, R>(&call));
                 let state: Arc<S> = handlers!(@take Arc::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
                 Box::pin(async move { before.outcome(function(&state, $($arg),*)) })
@@ -247,7 +247,7 @@ impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, Boxed<NodeMarker>> for Box<N
 fn boxed_node<S: State<Schema = ()>, N: Node<S>>(node: Arc<N>) -> BoxedNode<S> {
     let (steers, mistakes) = (node.steers(), node.mistakes());
     let run = move |call: Call<'_, S>| {
-        let (node, before, input) = (node.clone(), Before::of_step(&call), NodeInput::of(&call));
+        let (node, before, input) = (node.clone(), GivenState::of_step(&call), NodeInput::of(&call));
         let cx = (call.context)();
         Box::pin(async move { before.outcome(node.call(input?, cx).await) }) as NodeFuture<S>
     };
@@ -279,7 +279,7 @@ fn boxed_state_node<S: State, N: StateNode<S>>(node: Arc<N>) -> BoxedNode<S> {
     let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
         Err(error) => refused(error),
         Ok(input) => {
-            let before = Before::of::<N::Input, N::Output>(&call);
+            let before = GivenState::of::<N::Input, N::Output>(&call);
             let (node, cx) = (node.clone(), (call.context)());
             Box::pin(async move { before.outcome(node.run(input, cx).await?) }) as NodeFuture<S>
         }

@@ -453,6 +453,12 @@ async fn an_entry_of_a_map_that_two_nodes_write_is_a_conflict() {
     };
     let merged = app("x", "y").invoke(()).await.unwrap().state;
     assert_eq!((merged.sorted.len(), merged.hashed.len()), (2, 2));
+    // Updates beside each other keep the rule of the field, also beside an agent that writes another entry.
+    let update = |value: u32| move |_: &Maps| Update::new().set(Maps::HASHED, HashMap::from([("z".to_owned(), value)]));
+    let mut graph = StateGraph::<Maps>::new();
+    graph.add_node("a", push("x", 1)).add_node("b", update(2)).add_node("c", update(3));
+    let three = graph.add_edge(START, "a").add_edge(START, "b").add_edge(START, "c").compile().unwrap();
+    assert_eq!(three.invoke(()).await.unwrap().state.hashed, HashMap::from([("x".into(), 1), ("z".into(), 3)]));
     let words = app("x", "x").invoke(()).await.unwrap_err().to_string();
     assert!(words.contains("`sorted`") && words.contains("`a`") && words.contains("`b`"), "{words}");
 }
