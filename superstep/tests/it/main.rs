@@ -66,5 +66,6 @@ mod timeouts;
 mod trouble;
 mod typed_equals_dynamic;
 mod ui;
+mod watched_equals_unwatched;
 mod whole_states;
 mod wide;

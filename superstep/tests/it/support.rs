@@ -3,11 +3,13 @@
 pub(crate) mod hooked;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub(crate) mod random_graphs;
 pub(crate) mod savers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::{Error, Event, EventStream, MemorySaver, Persist, State, StateGraph, StateSnapshot, Thread};
@@ -105,4 +107,18 @@ pub(crate) fn without_ids(value: Value) -> Value {
         Value::Array(list) => list.into_iter().map(without_ids).collect(),
         other => other,
     }
+}
+
+/// The items of a JSON list; none of anything else.
+pub(crate) fn items(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Compares two lists item by item, to name the first that differs.
+pub(crate) fn same_items(one: &Value, other: &Value, what: &str) -> Result<(), TestCaseError> {
+    for (at, (one, other)) in items(one).iter().zip(items(other)).enumerate() {
+        prop_assert_eq!(one, other, "{}, at {}", what, at);
+    }
+    prop_assert_eq!(items(one).len(), items(other).len(), "how many there are of {}", what);
+    Ok(())
 }
