@@ -5,6 +5,7 @@ mod callgrind;
 mod command;
 mod compare;
 mod conformance;
+mod cost;
 mod crash;
 mod difference;
 mod disk;
@@ -46,6 +47,7 @@ commands:
   compare [--rounds N] [--no-peers] [--peer NAME]... [CASE...]
                            superstep beside the floor, LangGraph and every peer that builds, or the named ones
   callgrind                instructions per step
+  cost                     bytes and compile time of a program, and of each further type of state in it
   tree                     limits on what superstep depends on
 
 CASE is one of w1 w2 w3 w4 w4one w5 w6mem w6sql w6sql-async w6sql-nosync w6threads w6pg w6pg-async w6pg-nosync w7 w8 w9
@@ -74,6 +76,7 @@ fn run(command: &str, arguments: &[String]) -> Result<()> {
         "react" => react::run(arguments),
         "bench" => bench::run(&bench::Options::parse(arguments)?),
         "compare" => compare::run(&bench::Options::parse(arguments)?),
+        "cost" => no_arguments(command, arguments).and_then(|()| cost::run()),
         "callgrind" => no_arguments(command, arguments).and_then(|()| callgrind::run()),
         "tree" => no_arguments(command, arguments).and_then(|()| tree::run()),
         "help" | "--help" | "-h" => {
