@@ -46,47 +46,47 @@
 //! | `compression` | `Seal::compress`: smaller values on disk |
 //! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
-// In the order of the data path.
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
-mod blocking;
-mod cache;
-mod channel;
-mod checkpoint;
+// The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
+mod id;
+mod error;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod clock;
-#[cfg(feature = "conformance")]
-pub mod conformance;
-mod context;
-pub mod current;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod database;
-mod draw;
-mod engine;
-mod error;
-mod func;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod graph;
-mod graph_output;
-mod id;
-mod invoke;
-mod node;
-mod plan;
-#[cfg(feature = "schema")]
-mod schema;
 #[cfg_attr(
     not(any(feature = "fuzzing", feature = "postgres", feature = "sqlite")),
     expect(dead_code, reason = "it is for what keeps values on disk")
 )]
 mod seal;
-mod snapshot;
 mod state;
+mod channel;
+#[cfg(feature = "schema")]
+mod schema;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod database;
+mod checkpoint;
 mod store;
+mod cache;
+mod snapshot;
 mod stream;
+mod context;
+pub mod current;
+mod node;
+mod plan;
+mod engine;
+mod draw;
+mod graph;
+mod graph_output;
+mod invoke;
 mod thread;
+mod func;
+mod blocking;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 
 #[cfg(feature = "postgres")]
 pub use cache::PostgresCache;

@@ -1,5 +1,6 @@
 //! Rules about the source that no compiler keeps.
 
+mod layers;
 mod seeds;
 
 use std::fs;

@@ -1,0 +1,118 @@
+//! The layers of the library: the order in which `lib.rs` lists its modules is the order of who may use whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::rust_files;
+
+/// Imports that go back, from the days before the layers. A line may go, and none may come.
+const KNOWN: &str = include_str!("back_edges.txt");
+
+#[test]
+fn modules_use_only_those_listed_before_them() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let layers = layers(&fs::read_to_string(source.join("lib.rs")).unwrap());
+    assert!(layers.len() > 20, "the modules of `lib.rs` were found");
+    let found = back_edges(&imports(&source, &layers), &layers);
+    let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
+
+    let new: Vec<_> = found.difference(&known).cloned().collect();
+    assert!(new.is_empty(), "these use a module that `lib.rs` lists after them:\n{}", new.join("\n"));
+    let gone: Vec<_> = known.difference(&found).cloned().collect();
+    assert!(gone.is_empty(), "these are gone, and must go from `tidy/back_edges.txt` too:\n{}", gone.join("\n"));
+}
+
+#[test]
+fn imports_are_found_wherever_they_stand() {
+    let found = |source: &str| used(source.parse().expect("it is Rust")).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("use crate::state::State; fn f() { crate::engine::run(x); }"), ["engine", "state"]);
+    assert_eq!(found("use crate::{Error, node::{Call, plan}, graph as g};"), ["Error", "graph", "node"]);
+    assert_eq!(found(r#"/// `crate::doc::Link` is prose. const A: &str = "crate::text";"#), Vec::<String>::new());
+    assert_eq!(found("#[cfg(test)] mod tests { use crate::seen; } #[cfg(unix)] use crate::real;"), ["real"]);
+}
+
+#[test]
+fn back_edges_are_those_against_the_order() {
+    let layers = ["id".to_owned(), "state".to_owned(), "engine".to_owned()];
+    let imports = BTreeMap::from([
+        ("id".to_owned(), BTreeSet::from(["engine".to_owned(), "id".to_owned()])),
+        ("engine".to_owned(), BTreeSet::from(["state".to_owned(), "Name".to_owned()])),
+    ]);
+    assert_eq!(back_edges(&imports, &layers), BTreeSet::from(["id -> engine".to_owned()]));
+}
+
+/// The modules that `lib.rs` declares, in its order.
+fn layers(lib: &str) -> Vec<String> {
+    let words: Vec<String> =
+        lib.parse::<TokenStream>().expect("it is Rust").into_iter().map(|token| token.to_string()).collect();
+    let declared = words.windows(3).filter(|three| three[0] == "mod" && three[2] == ";");
+    declared.map(|three| three[1].clone()).collect()
+}
+
+/// What each module at the top uses of the crate.
+fn imports(source: &Path, layers: &[String]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in rust_files(source) {
+        let top = file.strip_prefix(source).unwrap().components().next().unwrap();
+        let top = top.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        // Tests inside the library may look at all of it.
+        if layers.contains(&top) && !file.ends_with("tests.rs") {
+            all.entry(top).or_default().extend(used(fs::read_to_string(&file).unwrap().parse().expect("it is Rust")));
+        }
+    }
+    all
+}
+
+fn back_edges(imports: &BTreeMap<String, BTreeSet<String>>, layers: &[String]) -> BTreeSet<String> {
+    let place = |module: &str| layers.iter().position(|layer| layer == module);
+    let against = |from: &str, to: &str| place(to).is_some_and(|to| Some(to) > place(from));
+    let edges = imports.iter().flat_map(|(from, used)| used.iter().map(move |to| (from, to)));
+    edges.filter(|(from, to)| against(from, to)).map(|(from, to)| format!("{from} -> {to}")).collect()
+}
+
+/// The names that follow `crate::`, outside of unit tests.
+fn used(tokens: TokenStream) -> BTreeSet<String> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut found = BTreeSet::new();
+    let mut is_test = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else {
+            // An item ends with its body or its semicolon.
+            is_test &= token.to_string() != ";";
+            if token.to_string() == "crate" && follows(&tokens[at + 1..]) {
+                found.extend(tokens.get(at + 3).map(names).unwrap_or_default());
+            }
+            continue;
+        };
+        if group.stream().to_string().replace(' ', "") == "cfg(test)" {
+            is_test = true;
+        } else if !is_test {
+            found.extend(used(group.stream()));
+        } else if group.delimiter() == proc_macro2::Delimiter::Brace {
+            is_test = false;
+        }
+    }
+    found
+}
+
+/// Whether a path goes on here.
+fn follows(tokens: &[TokenTree]) -> bool {
+    matches!(tokens, [one, two, ..] if one.to_string() == ":" && two.to_string() == ":")
+}
+
+/// The name that stands here, or the first ones of the paths in braces.
+fn names(token: &TokenTree) -> Vec<String> {
+    let TokenTree::Group(group) = token else { return vec![token.to_string()] };
+    let mut paths = vec![];
+    let mut begins = true;
+    for token in group.stream() {
+        if begins {
+            paths.push(token.to_string());
+        }
+        begins = token.to_string() == ",";
+    }
+    paths
+}
