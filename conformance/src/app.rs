@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use superstep::{
-    CompiledEntrypoint, CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Persist, Returned, Streaming, Update,
+    CompiledEntrypoint, CompiledStateGraph, GoOn, IntoUpdate, Invoke, JsonState, Persist, Returned, Streaming,
+    Superstep, Update,
 };
 
 use crate::failure::Failure;
@@ -22,6 +23,9 @@ pub(crate) trait Runnable: Sized {
     fn invoke(&self, input: Value) -> Invoke<Self::State>;
 
     fn stream(&self, input: Value) -> Streaming<Self::State>;
+
+    /// A value that is put in as input, and not run.
+    fn input(values: Value) -> Result<Superstep<Self::State>, Failure>;
 
     /// What a value writes to the state; the caller has seen that it is an object or null.
     fn writes(values: Value) -> Update<Self::State>;
@@ -55,6 +59,10 @@ impl Runnable for App {
         if input.is_null() { CompiledStateGraph::stream(self, GoOn) } else { CompiledStateGraph::stream(self, input) }
     }
 
+    fn input(values: Value) -> Result<Superstep<JsonState>, Failure> {
+        Ok(Superstep::input(update_of::<Self>(values)?))
+    }
+
     fn writes(values: Value) -> Update<JsonState> {
         values.into_update()
     }
@@ -77,6 +85,10 @@ impl Runnable for CompiledEntrypoint<Value> {
 
     fn stream(&self, input: Value) -> Streaming<Returned> {
         CompiledEntrypoint::stream(self, input)
+    }
+
+    fn input(values: Value) -> Result<Superstep<Returned>, Failure> {
+        Ok(Superstep::input(values))
     }
 
     fn writes(values: Value) -> Update<Returned> {

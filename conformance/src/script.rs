@@ -325,7 +325,7 @@ fn superstep<R: Runnable>(mut updates: Vec<(Value, Option<String>)>) -> Result<S
         return Ok(match as_node.take().as_deref() {
             Some(superstep::END) if values.is_null() => Superstep::clear_tasks(),
             Some("__input__") if values.is_null() => Superstep::input(GoOn),
-            Some("__input__") => Superstep::input(update_of::<R>(values)?),
+            Some("__input__") => R::input(values)?,
             Some("__copy__") => Superstep::copy_with(copied::<R>(&values)?),
             Some(node) => Superstep::updates([(update_of::<R>(values)?, node)]),
             None => Superstep::update(update_of::<R>(values)?),

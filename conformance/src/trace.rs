@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, Message, MessageKind,
-    Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot,
+    Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot, TaskStart,
 };
 
 use crate::expr::{is_message, truthy};
@@ -107,13 +107,19 @@ impl Renderer<'_> {
         shown
     }
 
+    /// What a task is given. The traces show the call of a function as Python does: its arguments, and those with names.
+    fn input_of<S: Persist>(&self, task: &TaskStart<S>) -> Value {
+        let input = plain(&task.input());
+        if self.world.task(&task.name).is_some() { json!([[input], {}]) } else { input }
+    }
+
     fn data<S: Persist>(&self, data: &EventData<S>) -> Value {
         match data {
             EventData::Message(event) => {
                 let message = event.whole.clone().unwrap_or_else(|| normal_form(&event.message));
                 json!({ "message": plain(&message), "node": event.node, "step": event.step })
             }
-            EventData::TaskStart(task) => json!({ "start": task.name, "input": plain(&task.input()) }),
+            EventData::TaskStart(task) => json!({ "start": task.name, "input": self.input_of(task) }),
             EventData::TaskEnd(task) => json!({
                 "end": task.name,
                 "error": self.error(task.error.as_ref()),

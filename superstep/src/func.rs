@@ -392,6 +392,17 @@ impl<I> CompiledEntrypoint<I> {
     }
 }
 
+/// Tells the values that workflows run on from the other inputs.
+#[doc(hidden)]
+pub struct ValueMarker;
+
+impl<T: Serialize> IntoInput<Returned, ValueMarker> for T {
+    #[allow(private_interfaces)]
+    fn into_input(self) -> RunInput<Returned> {
+        input_of(self)
+    }
+}
+
 fn input_of(input: impl Serialize) -> RunInput<Returned> {
     match serde_json::to_value(input) {
         Ok(Value::Null) => RunInput::Nothing,

@@ -48,7 +48,7 @@ impl<S: State> std::fmt::Debug for Shown<S> {
         match self {
             Shown::Nothing => f.write_str("Nothing"),
             Shown::Last(_) => f.write_str("Last"),
-            Shown::Earlier(values) => values.fmt(f),
+            Shown::Earlier(_) => f.write_str("Earlier"),
         }
     }
 }
@@ -65,8 +65,8 @@ impl<S: State> Output<S> {
 
     /// The output fields that have a value, as JSON; null if the run wrote none of them.
     ///
-    /// Untracked fields of a derived state are never encoded and so left out. A value that cannot be encoded is shown as
-    /// `{"__error__": "why"}`.
+    /// Untracked fields of a derived state are never encoded and so left out. Values are as `serde_json` writes them, integers
+    /// of more than 64 bits as text; one that it refuses is shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Value
     where
         S: Persist,

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 
+pub use serde_json::Value as Json;
+
 pub use crate::error::InvalidUpdate;
 pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
@@ -88,6 +90,11 @@ pub fn collect_ids<T: Any>(value: &T, ids: &mut Vec<String>) {
 /// Encodes a field's value. Who asks for it names the field in its error.
 pub fn encode_value<'c, T: Storable<'c>>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     value.encode_into(out)
+}
+
+/// A field's value as JSON. Who asks for it names the field in its error.
+pub fn json_value<'c, T: Storable<'c>>(value: &T) -> Result<Option<Json>, CodecError> {
+    value.to_json().map(Some)
 }
 
 /// Decodes a field's value. Who asks for it names the field in its error.

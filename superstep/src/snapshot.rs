@@ -142,7 +142,7 @@ impl<S: State> TaskSnapshot<S> {
 
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
-        self.result.as_ref().map(|r| r.as_result(None, false))
+        self.result.as_ref().map(|r| r.as_result(None))
     }
 
     fn to_json(&self) -> Value {

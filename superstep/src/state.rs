@@ -4,6 +4,7 @@
 //! Writes of one step reach a field together, in task order, so the result never depends
 //! on which task finished first.
 
+mod as_json;
 mod field;
 mod json;
 mod message;
@@ -15,6 +16,7 @@ use std::borrow::Cow;
 
 use crate::error::InvalidUpdate;
 
+pub(crate) use as_json::{decode_json, json_of};
 pub use field::Field;
 pub(crate) use json::json_object;
 pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
@@ -250,7 +252,7 @@ pub trait Persist: State {
         let mut bytes = Vec::new();
         Self::encode_write(schema, write, &mut bytes)?;
         // What is never saved has no bytes.
-        if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(Some) }
+        if bytes.is_empty() { Ok(None) } else { decode_json(&bytes).map(Some) }
     }
 }
 
@@ -457,6 +459,7 @@ impl CodecError {
 pub trait Storable<'checked>: Sized {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError>;
     fn decode_from(bytes: &[u8]) -> Result<Self, CodecError>;
+    fn to_json(&self) -> Result<serde_json::Value, CodecError>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -467,6 +470,10 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Storable<'_> for T {
 
     fn decode_from(bytes: &[u8]) -> Result<Self, CodecError> {
         decode(bytes)
+    }
+
+    fn to_json(&self) -> Result<serde_json::Value, CodecError> {
+        json_of(self)
     }
 }
 

@@ -167,7 +167,9 @@ impl<S: State> Thread<S> {
     /// values are those that its step started from.
     ///
     /// # Errors
-    /// If the graph has no checkpointer, there is no such checkpoint, or reading fails.
+    /// If the graph has no checkpointer, there is no such checkpoint, or reading fails; or if what finished tasks wrote cannot
+    /// be merged, as the run of that step found. [`history`](Thread::history) shows it then, and
+    /// [`update`](Thread::update) lets the thread go on.
     pub async fn state(&self) -> Result<StateSnapshot<S>, Error> {
         self.look(false).await
     }
@@ -180,11 +182,15 @@ impl<S: State> Thread<S> {
         self.look(true).await
     }
 
+    fn no_such_checkpoint(&self, id: CheckpointId) -> Error {
+        Error::invalid(format!("thread `{}` has no checkpoint {id}", self.name))
+    }
+
     async fn look(&self, deep: bool) -> Result<StateSnapshot<S>, Error> {
         let saver = self.saver()?;
         let saved = (*saver.checkpointer).get(&saver.thread, &saver.namespace, self.checkpoint).await?;
         if let (None, Some(id)) = (&saved, self.checkpoint) {
-            return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", self.name)));
+            return Err(self.no_such_checkpoint(id));
         }
         let looking = Looking { live: self.checkpoint.is_none(), deep };
         snapshot_of(&self.graph, &saver, saved, looking).await
@@ -244,10 +250,25 @@ impl<S: State> Thread<S> {
         Ok(self.at(at.id))
     }
 
-    /// Puts in an input without running it.
+    /// Puts in an input without running it: the next run begins the graph with it, beside what the thread waits for.
+    ///
+    /// Nothing is dropped: an open question is asked again, and what failed is tried again, in the step in which the input is
+    /// merged. [`clear_tasks`](Thread::clear_tasks) drops these first.
+    ///
+    /// ```
+    /// use superstep::{Entrypoint, MemorySaver};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let double = Entrypoint::new("double", async |n: i64| n * 2).checkpointer(MemorySaver::new()).compile();
+    /// let thread = double.thread("t");
+    /// thread.update_as_input(4).await?;
+    /// assert_eq!(thread.resume().await?.get::<i64>()?, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// If there is no input.
+    /// If there is no input, or it is none for the graph.
     pub async fn update_as_input<M>(&self, input: impl IntoInput<S, M>) -> Result<CheckpointRef, Error> {
         self.revise(Revision::AsInput(input.into_input())).await
     }

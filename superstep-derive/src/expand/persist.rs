@@ -27,6 +27,10 @@ fn write_methods(model: &Model) -> TokenStream {
         let (ident, encode) = (&field.ident, encode(field, &private, &quote!(value)));
         quote!(#write::#ident(ref value) => #encode,)
     });
+    let shows = model.fields.iter().map(|field| {
+        let (ident, show) = (&field.ident, show(field, &private));
+        quote!(#write::#ident(ref value) => #show,)
+    });
     let decodes = model.numbered().map(|(ix, field)| {
         let (ident, decode) = (&field.ident, decode(field, &private));
         quote!(#ix => #write::#ident(#decode),)
@@ -48,6 +52,12 @@ fn write_methods(model: &Model) -> TokenStream {
                 #(#decodes)*
                 _ => return #private::no_such_saved_field(field),
             })
+        }
+        fn write_to_json(
+            (): &(),
+            write: &Self::Write,
+        ) -> ::core::result::Result<::core::option::Option<#private::Json>, #private::CodecError> {
+            match *write { #(#shows)* }
         }
     }
 }
@@ -95,6 +105,14 @@ fn encode(field: &Field, private: &TokenStream, value: &TokenStream) -> TokenStr
         quote!(#private::encode_value(#value, out))
     } else {
         quote!(::core::result::Result::Ok(()))
+    }
+}
+
+fn show(field: &Field, private: &TokenStream) -> TokenStream {
+    if field.is_tracked() {
+        quote!(#private::json_value(value))
+    } else {
+        quote!(::core::result::Result::Ok(::core::option::Option::None))
     }
 }
 

@@ -20,6 +20,15 @@ use crate::node::{Answers, Command, Goto, Interrupt};
 use crate::plan::{END, InputMode};
 use crate::state::{Put, State};
 
+/// An update for a workflow, which runs on a value.
+pub(super) fn no_value() -> Error {
+    Error::invalid("an entrypoint runs on a value; give it one, not an update of what it returned")
+}
+
+pub(super) fn unencodable_input(why: &str) -> Error {
+    Error::invalid(format!("the input cannot be encoded: {why}"))
+}
+
 impl<S: State> Run<S> {
     pub(super) async fn load(&mut self) -> Result<(), Error> {
         if self.cache().is_none()
@@ -135,10 +144,11 @@ impl<S: State> Run<S> {
                 }
             }
             RunInput::Nothing => {}
+            RunInput::Writes(_) if matches!(self.plan.input, InputMode::Entry) => return Err(no_value()),
             RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
             RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
             RunInput::Refused(refused) => return Err(refused.into()),
-            RunInput::Unencodable(why) => return Err(Error::invalid(format!("the input cannot be encoded: {why}"))),
+            RunInput::Unencodable(why) => return Err(unencodable_input(&why)),
         }
         self.apply_null_writes(carried)?;
         let mut bound = None;
@@ -266,7 +276,7 @@ impl<S: State> Run<S> {
                 None
             }
             Some(Answers::One(value)) => {
-                if self.open_questions().count() > 1 {
+                if self.has_several_questions() {
                     let words = "several questions are open; answer by their ids with `Resume::by_id`";
                     return Err(Error::new(ErrorKind::AmbiguousResume, words));
                 }
@@ -337,6 +347,13 @@ impl<S: State> Run<S> {
 
     fn open_questions(&self) -> impl Iterator<Item = &Interrupt> {
         self.pending.tasks.iter().flat_map(|(_, w)| w.open_questions())
+    }
+
+    /// Whether one answer could be for more than one question. A called task and its caller ask one and the same.
+    fn has_several_questions(&self) -> bool {
+        let mut open = self.open_questions();
+        let first = open.next();
+        first.is_some_and(|first| open.any(|other| other.id != first.id))
     }
 
     fn apply_null_writes(&mut self, mut carried: TaskWrites<S>) -> Result<(), Error> {

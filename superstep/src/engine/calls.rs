@@ -134,7 +134,8 @@ impl<S: State> CallDesk<S> {
             };
             self.show(&call.caller, Mode::Updates, || EventData::Updates(update())).await;
         }
-        if !cached {
+        // The caller asks in the call's name, and shows the question.
+        if !cached && came_to.interrupts.is_none() {
             let end = || TaskEnd {
                 id: call.id,
                 name: call.name.to_string(),

@@ -116,24 +116,23 @@ impl<S: State> Run<S> {
         }
     }
 
-    /// The start node: it writes the input.
+    /// The start node alone in its step.
     async fn run_start(&mut self) -> Result<Ended, Error> {
+        let done = self.start_task(0).await;
+        self.commit_lone(done).await
+    }
+
+    /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
+    async fn start_task(&self, ix: usize) -> Finished<S> {
         let outcome = self.start_outcome();
         let mut writes = TaskWrites::of_puts(outcome.puts);
-        let node = self.tasks[0].node;
+        let node = self.tasks[ix].node;
         let end = match self.plan.way_out(node, outcome.steer, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
-            Ok(true) => {
-                let state = super::attempt::local_state(&self.plan, &self.live.state, &writes.puts)?;
-                let plan = self.plan.clone();
-                match plan.follow_branches(node, state, &mut writes, self.step, self.stop).await {
-                    Ok(()) => End::Done,
-                    Err(error) => End::Failed(error),
-                }
-            }
+            Ok(true) => self.branch_on_copy(node, &mut writes).await,
         };
-        self.commit_lone(Finished { ix: 0, writes, end }).await
+        Finished { ix, writes, end }
     }
 
     /// What the start node writes: the fields of the input that may be written.
@@ -305,7 +304,7 @@ impl<S: State> Run<S> {
         Ok(updated)
     }
 
-    async fn branch_on_copy(&mut self, node: usize, writes: &mut TaskWrites<S>) -> End {
+    async fn branch_on_copy(&self, node: usize, writes: &mut TaskWrites<S>) -> End {
         let plan = self.plan.clone();
         let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
@@ -388,6 +387,10 @@ impl<S: State> Run<S> {
         let mut ready = Vec::new();
         let mut waiting: Vec<Running<S>> = Vec::new();
         for &ix in todo {
+            if self.plan.nodes[self.tasks[ix].node].hidden {
+                ready.push(self.start_task(ix).await);
+                continue;
+            }
             let id = self.task_id(ix);
             let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
             let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
@@ -419,9 +422,7 @@ impl<S: State> Run<S> {
         match end {
             End::Known => self.commit_known(ix, writes).await?,
             End::Done => {
-                if !writes.has_output() {
-                    writes.done = true;
-                }
+                writes.done |= !writes.has_known_output(&self.plan);
                 self.tasks[ix].writes = writes;
                 self.finish_task(ix).await?;
                 if self.plan.nodes[self.tasks[ix].node].cache.is_some() {

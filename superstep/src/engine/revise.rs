@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::apply::{Applied, apply, guarded};
 use super::attempt::End;
+use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
 use super::run::RunInput;
 use super::save::{Draft, Header, Journal, Loaded, Pending, Saver};
@@ -177,14 +178,18 @@ impl<'a, S: State> Reviser<'a, S> {
                 batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
                 None
             }
-            (RunInput::Writes(puts), _) => {
+            (RunInput::Writes(_), InputMode::Entry) => return Err(no_value()),
+            (RunInput::Writes(puts), InputMode::Start { .. }) => {
                 let codec = self.saver.scribe.codec;
                 let puts = guarded(self.plan, |_| codec.savable(&self.live.state, puts.into_vec()))?;
                 Some(Start::Writes { puts, goto: Vec::new() })
             }
             (RunInput::Value(value), _) => Some(Start::Value(value)),
             (RunInput::Refused(refused), _) => return Err(refused.into()),
-            _ => return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in")),
+            (RunInput::Unencodable(why), _) => return Err(unencodable_input(&why)),
+            (RunInput::Nothing | RunInput::Command(_), _) => {
+                return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in"));
+            }
         };
         apply(self.plan, &mut self.live, start, batch, None)?;
         self.live.updated = None;

@@ -103,7 +103,7 @@ impl<S: State> Run<S> {
         }
         let checkpoint = self.checkpoint_id();
         let id = tasks::task_id(plan, None, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
-        writes.done = puts == 0 && !writes.has_output();
+        writes.done = puts == 0 && !writes.has_known_output(plan);
         if let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) {
             let record = draft.lone_task(&saver.scribe.labels);
             record.task = id;

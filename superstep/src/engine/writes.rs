@@ -177,8 +177,18 @@ impl<S: State> TaskWrites<S> {
     }
 
     pub(crate) fn has_output(&self) -> bool {
+        !self.puts.is_empty() || self.has_more_than_puts()
+    }
+
+    /// The same without writes to what the graph does not have, of which nothing is saved.
+    pub(crate) fn has_known_output(&self, plan: &Plan<S>) -> bool {
+        let is_known = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).is_some();
+        self.puts.iter().any(is_known) || self.has_more_than_puts()
+    }
+
+    fn has_more_than_puts(&self) -> bool {
         let more = |r: &Rest<S>| !r.merged.is_empty() || !r.sends.is_empty() || r.returned.is_some();
-        !self.puts.is_empty() || !self.signals.is_empty() || self.rest().is_some_and(more)
+        !self.signals.is_empty() || self.rest().is_some_and(more)
     }
 
     /// The questions that still wait for an answer.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::{Resume, TimeoutPolicy};
-use crate::state::{CodecError, IntoUpdate, State, Update, decode, encode};
+use crate::state::{CodecError, IntoUpdate, State, Update, decode, decode_json, encode};
 
 /// A task to run in the next step, with an input of its own.
 ///
@@ -130,7 +130,10 @@ impl Payload {
     /// # Errors
     /// If it does not fit in JSON.
     pub fn to_json(&self) -> Result<Value, CodecError> {
-        self.get()
+        match self.peek::<Value>() {
+            Some(value) => Ok(value.clone()),
+            None => decode_json(&self.encoded()?),
+        }
     }
 
     pub(crate) fn encoded(&self) -> Result<Blob, CodecError> {

@@ -514,12 +514,20 @@ fn each_message(value: &mut Value, mut f: impl FnMut(&mut Value)) {
     }
 }
 
-/// Plain texts become messages before they get their ids.
+/// Texts and pairs of role and content become messages before they get their ids.
 fn texts_to_messages(value: &mut Value) {
     match value {
-        Value::Array(list) => list.iter_mut().for_each(texts_to_messages),
-        Value::String(text) => *value = json!({ "type": "human", "content": std::mem::take(text) }),
-        _ => {}
+        Value::Array(list) => list.iter_mut().for_each(text_to_message),
+        one => text_to_message(one),
+    }
+}
+
+fn text_to_message(value: &mut Value) {
+    // What is no message is left as it is, and refused when it is merged.
+    if (value.is_string() || value.is_array())
+        && let Ok(message) = normal_message(value.clone())
+    {
+        *value = message;
     }
 }
 
@@ -545,7 +553,8 @@ fn is_message(value: &Value) -> bool {
     matches!(kind, Some("human" | "ai" | "system" | "tool")) && value.get("content").is_some()
 }
 
-/// A chat message in the form that dynamic states hold: `{type, content, ..}`, from a text or from `{role, content, ..}`.
+/// A chat message in the form that dynamic states hold: `{type, content, ..}`, from a text, `[role, content]` or
+/// `{role, content, ..}`.
 ///
 /// ```
 /// use serde_json::json;
@@ -554,19 +563,22 @@ fn is_message(value: &Value) -> bool {
 /// let message = normal_message(json!({ "role": "assistant", "content": "hi", "name": "Ada" }))?;
 /// assert_eq!(message, json!({ "type": "ai", "content": "hi", "name": "Ada" }));
 /// assert_eq!(normal_message(json!("hi"))?, json!({ "type": "human", "content": "hi" }));
+/// assert_eq!(normal_message(json!(["ai", "hi"]))?, json!({ "type": "ai", "content": "hi" }));
 /// # Ok::<(), String>(())
 /// ```
 ///
 /// # Errors
-/// If it is neither a text nor an object with a known role.
+/// If it is none of these, its role is not known, it has no content, or it is a tool's and has no `tool_call_id`.
 pub fn normal_message(value: Value) -> Result<Value, String> {
     let mut map = match value {
         Value::Object(map) => map,
         Value::String(text) => return Ok(json!({ "type": "human", "content": text })),
+        Value::Array(pair) => pair_to_map(pair)?,
         other => return Err(format!("{} is not a message", kind_of(&other))),
     };
-    if map.get("type").and_then(Value::as_str) == Some("remove") {
-        return Ok(Value::Object(map));
+    if let Some(Value::Number(number)) = map.get("id") {
+        let text = number.to_string();
+        map.insert("id".to_owned(), Value::String(text));
     }
     let role = map.remove("role").or_else(|| map.remove("type"));
     let kind = match role.as_ref().and_then(Value::as_str) {
@@ -574,16 +586,71 @@ pub fn normal_message(value: Value) -> Result<Value, String> {
         Some("assistant" | "ai") => "ai",
         Some("system" | "developer") => "system",
         Some("tool") => "tool",
-        other => return Err(format!("a message needs a `role`, not {other:?}")),
+        Some("remove") => "remove",
+        _ => return Err(unknown_role(role)),
     };
     map.insert("type".to_owned(), json!(kind));
-    map.entry("content").or_insert_with(|| json!(""));
+    if kind == "remove" {
+        return Ok(Value::Object(map));
+    }
+    normal_content(&mut map)?;
+    if kind == "tool" && map.get("tool_call_id").is_none_or(Value::is_null) {
+        return Err("a tool's message needs the `tool_call_id` of the call that it answers".to_owned());
+    }
     for call in map.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Value::Object(call) = call {
-            call.insert("type".to_owned(), json!("tool_call"));
+            normal_call(call)?;
         }
     }
     Ok(Value::Object(map))
+}
+
+/// A call as `{name, args, id}`; the APIs of models also have it as `{id, function: {name, arguments}}`.
+fn normal_call(call: &mut Map<String, Value>) -> Result<(), String> {
+    if let Some(Value::Object(mut function)) = call.remove("function") {
+        let arguments = match function.remove("arguments").unwrap_or_default() {
+            Value::String(text) => serde_json::from_str(&text)
+                .map_err(|error| format!("the `arguments` of a tool call are not JSON: {error}"))?,
+            arguments => arguments,
+        };
+        call.insert("name".to_owned(), function.remove("name").unwrap_or_default());
+        call.insert("args".to_owned(), arguments);
+    }
+    call.insert("type".to_owned(), json!("tool_call"));
+    Ok(())
+}
+
+/// The message that `[role, content]` stands for.
+fn pair_to_map(pair: Vec<Value>) -> Result<Map<String, Value>, String> {
+    match <[Value; 2]>::try_from(pair) {
+        Ok([_, Value::Null]) => Err(NO_CONTENT.to_owned()),
+        Ok([role, content]) => Ok(Map::from_iter([("role".to_owned(), role), ("content".to_owned(), content)])),
+        Err(list) => Err(format!("a list of {} is not a message; write `[role, content]`", list.len())),
+    }
+}
+
+fn unknown_role(role: Option<Value>) -> String {
+    let known = "`user`, `assistant`, `system`, `developer` or `tool`";
+    match role {
+        Some(role) => format!("a message's `role` is {known}, not {role}"),
+        None => format!("a message needs a `role`: {known}"),
+    }
+}
+
+const NO_CONTENT: &str = "a message needs `content`; an object without words has the content null or an empty text";
+
+/// Content is text or a list of parts; a message that has only calls has the content null, which counts as no words.
+fn normal_content(message: &mut Map<String, Value>) -> Result<(), String> {
+    match message.get_mut("content") {
+        None => Err(NO_CONTENT.to_owned()),
+        Some(Value::String(_)) => Ok(()),
+        Some(content) if content.is_null() || content.as_array().is_some_and(Vec::is_empty) => {
+            *content = json!("");
+            Ok(())
+        }
+        Some(Value::Array(parts)) if parts.iter().all(|part| part.is_string() || part.is_object()) => Ok(()),
+        Some(other) => Err(format!("a message's `content` is text or a list of parts, not {other}")),
+    }
 }
 
 /// A JSON message as a [`Message`]; of content in parts, the texts.

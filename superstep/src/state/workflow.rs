@@ -352,6 +352,7 @@ fn push_combined<S, M: StateMutation<S> + Clone>(batch: &mut Vec<M>, next: M) {
 pub trait SavedMutation<'checked>: Sized {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError>;
     fn decode_from(bytes: &[u8]) -> Result<Self, CodecError>;
+    fn to_json(&self) -> Result<serde_json::Value, CodecError>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -365,6 +366,10 @@ impl<M: Serialize + DeserializeOwned> SavedMutation<'_> for M {
             SavedWrite::Apply(mutation) => Ok(mutation),
             SavedWrite::Replace(_) => Err(CodecError::new("it is a whole state, not a mutation")),
         }
+    }
+
+    fn to_json(&self) -> Result<serde_json::Value, CodecError> {
+        super::json_of(self)
     }
 }
 
@@ -413,15 +418,8 @@ where
 
     fn write_to_json((): &(), write: &Mutation<W>) -> Result<Option<serde_json::Value>, CodecError> {
         let shown = match write {
-            Mutation::Replace(state) => super::decode(&super::encode(&state.snapshot())?)?,
-            Mutation::Apply(mutation) => {
-                let mut bytes = Vec::new();
-                mutation.encode_into(&mut bytes)?;
-                match super::decode::<SavedWrite<serde_json::Value, serde::de::IgnoredAny>>(&bytes)? {
-                    SavedWrite::Apply(mutation) => mutation,
-                    SavedWrite::Replace(_) => serde_json::Value::Null,
-                }
-            }
+            Mutation::Replace(state) => super::json_of(&state.snapshot())?,
+            Mutation::Apply(mutation) => mutation.to_json()?,
         };
         Ok(Some(shown))
     }
@@ -456,7 +454,7 @@ where
             Ok(())
         },
         to_json: |(), write| match write {
-            Mutation::Replace(state) => super::encode(&state.snapshot()).and_then(|c| super::decode(&c)).map(Some),
+            Mutation::Replace(state) => super::json_of(&state.snapshot()).map(Some),
             Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
         },
         unsaved: Some(crate::checkpoint::Unsaved {

@@ -32,7 +32,6 @@ pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;
 ///     }
 /// }
 /// ```
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Event<S: State> {
     /// The graph that it comes from: empty for the root, `node:task` for each level below.
@@ -129,9 +128,17 @@ fn downcast<T: AnyEvent>(event: Box<dyn AnyEvent>) -> Result<T, Box<dyn AnyEvent
     }
 }
 
-impl<S: State> std::fmt::Debug for EventData<S> {
+impl<S: Persist> std::fmt::Debug for Event<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.json(None) {
+        let Self { namespace, data, mode } = self;
+        f.debug_struct("Event").field("namespace", namespace).field("data", data).field("mode", mode).finish()
+    }
+}
+
+/// As JSON.
+impl<S: Persist> std::fmt::Debug for EventData<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.to_json() {
             Some(value) => write!(f, "{value}"),
             None => f.write_str("(an event of another state)"),
         }
@@ -169,7 +176,8 @@ impl<S: State> Event<S> {
     /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
     ///
     /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
-    /// never encoded. A value that cannot be encoded is shown as `{"__error__": "why"}`.
+    /// never encoded. Values are as `serde_json` writes them, integers of more than 64 bits as text; one that it refuses is
+    /// shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Option<Value>
     where
         S: Persist,
@@ -182,7 +190,8 @@ impl<S: State> EventData<S> {
     /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
     ///
     /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
-    /// never encoded. A value that cannot be encoded is shown as `{"__error__": "why"}`.
+    /// never encoded. Values are as `serde_json` writes them, integers of more than 64 bits as text; one that it refuses is
+    /// shown as `{"__error__": "why"}`.
     pub fn to_json(&self) -> Option<Value>
     where
         S: Persist,
@@ -293,9 +302,10 @@ impl<S: State> Values<S> {
     }
 }
 
-impl<S: State> std::fmt::Debug for Values<S> {
+/// As JSON.
+impl<S: Persist> std::fmt::Debug for Values<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.json_with_interrupts(None))
+        write!(f, "{}", self.json_with_interrupts(Some(Codec::of())))
     }
 }
 
@@ -361,11 +371,25 @@ impl<S: State> ShownWrites<S> {
         }
     }
 
-    /// As a task's result: repeated writes of a field are collected under `$writes`.
-    pub(crate) fn as_result(&self, codec: KnownCodec<S>, returned_key: bool) -> Value {
-        if let Some(value) = &self.returned {
-            return if returned_key { json!({ "__return__": value }) } else { value.clone() };
+    /// As the result of a task in a snapshot: what it returned, or its writes.
+    pub(crate) fn as_result(&self, codec: KnownCodec<S>) -> Value {
+        match (&self.returned, &self.fields) {
+            (Some(value), _) => value.clone(),
+            (None, Fields::One(field)) => self.by_field(codec).remove(&self.name(*field)).unwrap_or_default(),
+            (None, Fields::Many(_)) => Value::Object(self.by_field(codec)),
         }
+    }
+
+    /// As the result of a task in a stream: by the names of the fields, or under `__return__`.
+    pub(crate) fn as_named_result(&self, codec: KnownCodec<S>) -> Value {
+        match &self.returned {
+            Some(value) => json!({ "__return__": value }),
+            None => Value::Object(self.by_field(codec)),
+        }
+    }
+
+    /// The writes by field; repeated ones of a field are collected under `$writes`.
+    fn by_field(&self, codec: KnownCodec<S>) -> Map<String, Value> {
         let mut result: Map<String, Value> = Map::new();
         for (field, value) in self.shown(codec) {
             match result.get_mut(&self.name(field)) {
@@ -378,10 +402,7 @@ impl<S: State> ShownWrites<S> {
                 _ => drop(result.insert(self.name(field), value)),
             }
         }
-        match &self.fields {
-            Fields::One(field) => result.remove(&self.name(*field)).unwrap_or_default(),
-            Fields::Many(_) => Value::Object(result),
-        }
+        result
     }
 }
 
@@ -505,7 +526,7 @@ impl<S: State> ShownInput<S> {
     pub(crate) fn json(&self, known: KnownCodec<S>) -> Value {
         match self {
             ShownInput::Value(value) => value.clone(),
-            ShownInput::Start(writes) => writes.as_result(known, false),
+            ShownInput::Start(writes) => writes.as_result(known),
             ShownInput::Task { input, present, reads, step, stop, plan, codec } => match &**input {
                 TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
                 TaskInput::State(state) => {
@@ -572,13 +593,13 @@ impl<S: State> TaskEnd<S> {
     where
         S: Persist,
     {
-        self.writes.as_result(Some(Codec::of()), true)
+        self.writes.as_named_result(Some(Codec::of()))
     }
 
     fn json(&self, codec: KnownCodec<S>) -> Value {
         json!({
             "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message),
-            "result": self.writes.as_result(codec, true), "interrupts": self.interrupts,
+            "result": self.writes.as_named_result(codec), "interrupts": self.interrupts,
         })
     }
 }

@@ -71,11 +71,15 @@ where
 
     /// The checkpoints from the first one to this one.
     async fn lineage(&self) -> Result<Vec<StateSnapshot<Workflow<W>>>, Error> {
-        let Some(head) = self.state().await?.checkpoint.map(|at| at.id) else { return Ok(Vec::new()) };
         let everywhere = Self { checkpoint: None, ..self.clone() };
-        let all = everywhere.history().await?.into_iter();
+        let all = everywhere.history().await?;
+        let id_of = |snapshot: &StateSnapshot<Workflow<W>>| Some(snapshot.checkpoint.as_ref()?.id);
+        let Some(head) = self.checkpoint.or_else(|| id_of(all.first()?)) else { return Ok(Vec::new()) };
         let mut known: HashMap<CheckpointId, _> =
-            all.filter_map(|snapshot| Some((snapshot.checkpoint.as_ref()?.id, snapshot))).collect();
+            all.into_iter().filter_map(|snapshot| Some((id_of(&snapshot)?, snapshot))).collect();
+        if !known.contains_key(&head) {
+            return Err(self.no_such_checkpoint(head));
+        }
         let (mut lineage, mut next) = (Vec::new(), known.remove(&head));
         while let Some(snapshot) = next {
             next = snapshot.parent.as_ref().and_then(|parent| known.remove(&parent.id));

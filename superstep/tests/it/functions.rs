@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use superstep::{
     BoxError, CompiledEntrypoint, Context, Entrypoint, ErrorKind, Final, GoOn, MemoryCache, MemorySaver, MemoryStore,
-    Previous, Resume, RetryPolicy, Store, StoreHandle, Task,
+    Previous, Resume, RetryPolicy, START, StateGraph, Store, StoreHandle, Task,
 };
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Count, events};
+use crate::support::{Count, Notes, events};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -292,4 +292,160 @@ async fn a_cached_task_without_a_cache_is_refused() {
     let error = calling(counting(&runs, 0).cached(None)).compile().invoke(4).await.unwrap_err();
     assert_eq!((error.kind(), runs.get()), (ErrorKind::Invalid, 0));
     assert!(error.to_string().contains("the results of task `double` are cached, but there is no cache"), "{error}");
+}
+
+/// A task that asks for a number and adds it.
+fn asking() -> Task<i64, i64> {
+    Task::new("ask", async |n: i64, cx: Context| {
+        let more: i64 = cx.interrupt(format!("how much more than {n}?"))?;
+        Ok::<_, BoxError>(n + more)
+    })
+}
+
+/// Asks in turn, each time on what came before.
+fn in_turn(times: usize) -> CompiledEntrypoint<i64> {
+    let task = asking();
+    let run = move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move {
+            let mut n = n;
+            for _ in 0..times {
+                n = task.call(&cx, n).await?;
+            }
+            Ok::<_, BoxError>(n)
+        }
+    };
+    Entrypoint::new("flow", run).checkpointer(MemorySaver::new()).compile()
+}
+
+/// The task and its caller ask one and the same question, which counted as two.
+#[tokio::test]
+async fn an_answer_by_value_reaches_the_task_that_asked() {
+    for durability in [superstep::Durability::Sync, superstep::Durability::Async, superstep::Durability::Exit] {
+        let flow = in_turn(3);
+        let mut out = flow.invoke(1).thread("t").durability(durability).await.unwrap();
+        for (question, answer) in [("how much more than 1?", 10), ("how much more than 11?", 100)] {
+            assert_eq!((out.interrupts.len(), &out.interrupts[0].value), (1, &json!(question)), "{durability:?}");
+            assert_eq!(flow.thread("t").state().await.unwrap().interrupts, out.interrupts);
+            out = flow.resume(Resume::value(answer)).thread("t").durability(durability).await.unwrap();
+        }
+        // By its id too: the id is that of the task's question.
+        let id = out.interrupts[0].id.clone();
+        let out = flow.resume(Resume::by_id([(id, 1000)])).thread("t").durability(durability).await.unwrap();
+        assert_eq!(out.get::<i64>().unwrap(), 1111, "{durability:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_by_value_reaches_a_task_that_a_task_called() {
+    let inner = asking();
+    let outer = Task::new("outer", move |n: i64, cx: Context| {
+        let inner = inner.clone();
+        async move { Ok::<_, BoxError>(inner.call(&cx, n).await? * 2) }
+    });
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let outer = outer.clone();
+        async move { outer.call(&cx, n).await }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    let out = flow.invoke(1).thread("t").await.unwrap();
+    assert_eq!(out.interrupts.len(), 1);
+    let out = flow.resume(Resume::value(20)).thread("t").await.unwrap();
+    assert_eq!(out.get::<i64>().unwrap(), 42);
+}
+
+/// In the node of a graph, of a graph inside it, and of one that an entrypoint calls.
+#[tokio::test]
+async fn an_answer_by_value_reaches_a_task_that_a_node_called() {
+    let task = asking();
+    let node = move |_: Notes, cx: Context| {
+        let task = task.clone();
+        async move { Ok::<_, BoxError>(Notes::update().total(task.call(&cx, 1).await?)) }
+    };
+    let graph = || {
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("asks", node.clone()).add_edge(START, "asks");
+        graph
+    };
+    let mut around = StateGraph::<Notes>::new();
+    around.add_node("child", graph().compile().unwrap()).add_edge(START, "child");
+    for graph in [&mut graph(), &mut around] {
+        let app = graph.checkpointer(MemorySaver::new()).compile().unwrap();
+        let out = app.invoke(Notes::default()).thread("t").await.unwrap();
+        assert_eq!(out.interrupts.len(), 1);
+        let out = app.invoke(Resume::value(41)).thread("t").await.unwrap();
+        assert_eq!(out.state.total, 42);
+    }
+    let child = graph().compile().unwrap();
+    let flow = Entrypoint::new("flow", move |_: i64, cx: Context| {
+        let child = child.clone();
+        async move { Ok::<_, BoxError>(cx.invoke(&child, Notes::default()).await?.state.total) }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    assert_eq!(flow.invoke(1).thread("t").await.unwrap().interrupts.len(), 1);
+    assert_eq!(flow.resume(Resume::value(41)).thread("t").await.unwrap().get::<i64>().unwrap(), 42);
+}
+
+/// An entrypoint inside another could not be given its input.
+#[tokio::test]
+async fn an_entrypoint_may_call_an_entrypoint_whose_task_asks() {
+    let inner = in_turn(2);
+    let outer = Entrypoint::new("outer", move |n: i64, cx: Context| {
+        let inner = inner.clone();
+        async move {
+            let inside = cx.invoke(inner.graph(), n).await?.get::<i64>()?;
+            let more: i64 = cx.interrupt("and outside?")?;
+            Ok::<_, BoxError>(inside + more)
+        }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    let mut out = outer.invoke(1).thread("t").await.unwrap();
+    let questions = ["how much more than 1?", "how much more than 11?", "and outside?"];
+    for (question, answer) in questions.into_iter().zip([10, 100, 1000]) {
+        assert_eq!((out.interrupts.len(), &out.interrupts[0].value), (1, &json!(question)));
+        out = outer.resume(Resume::value(answer)).thread("t").await.unwrap();
+    }
+    assert_eq!(out.get::<i64>().unwrap(), 1111);
+}
+
+#[tokio::test]
+async fn tasks_that_ask_at_once_are_answered_by_id() {
+    let task = asking();
+    let flow = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move {
+            let (one, other) = tokio::join!(task.call(&cx, n), task.call(&cx, n + 1));
+            Ok::<_, BoxError>(one? + other?)
+        }
+    })
+    .checkpointer(MemorySaver::new())
+    .compile();
+    let out = flow.invoke(1).thread("t").await.unwrap();
+    let asked: Vec<_> = out.interrupts.iter().map(|question| question.value.clone()).collect();
+    assert_eq!(asked, ["how much more than 1?", "how much more than 2?"]);
+    let error = flow.resume(Resume::value(10)).thread("t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AmbiguousResume);
+    let answer = |ix: usize, n: i64| (out.interrupts[ix].id.clone(), n);
+    // What is left when one is answered takes an answer by value.
+    let left = flow.resume(Resume::by_id([answer(1, 10)])).thread("t").await.unwrap();
+    assert_eq!(left.interrupts, out.interrupts[..1]);
+    let out = flow.resume(Resume::value(100)).thread("t").await.unwrap();
+    assert_eq!(out.get::<i64>().unwrap(), 1 + 100 + 2 + 10);
+}
+
+/// The end of the task was shown with the question, and then that of its caller with the same one.
+#[tokio::test]
+async fn the_question_of_a_task_is_shown_once_in_the_tasks_stream() {
+    let flow = in_turn(1);
+    let modes = [superstep::Mode::Tasks];
+    let shown = events(flow.stream(1).thread("t").modes(modes).start()).await;
+    let asked: Vec<_> = shown
+        .iter()
+        .filter(|event| event["data"]["interrupts"].as_array().is_some_and(|list| !list.is_empty()))
+        .collect();
+    assert_eq!((asked.len(), &asked[0]["data"]["name"]), (1, &json!("flow")), "{shown:?}");
+    assert_eq!(asked[0]["data"]["result"], json!({}), "a task that asked has written nothing");
 }

@@ -24,6 +24,8 @@ mod fuzz_corpus;
 mod golden;
 mod graph_settings;
 mod housekeeping;
+mod input_by_hand;
+mod json_shown;
 mod lease;
 mod messages;
 mod migrate;

@@ -420,3 +420,53 @@ async fn json_shows_the_state_and_the_mutations_as_they_are() {
     let shown: Vec<_> = shown.iter().map(|event| event["data"].to_string()).collect();
     assert_eq!(shown, [r#"{"a":{"state":{"Add":1}}}"#, r#"{"state":[1,[]]}"#]);
 }
+
+/// A number that takes one mutation a step.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Careful(i64);
+
+impl StateMutation<Careful> for i64 {
+    fn apply(self, careful: &mut Careful) {
+        careful.0 += self;
+    }
+}
+
+impl WorkflowState for Careful {
+    type Checkpoint = i64;
+    type Mutation = i64;
+    fn snapshot(&self) -> i64 {
+        self.0
+    }
+    fn restore(checkpoint: i64) -> Self {
+        Self(checkpoint)
+    }
+    fn apply_batch(&mut self, mutations: impl IntoIterator<Item = i64>) -> Result<(), WorkflowError> {
+        let mutations: Vec<i64> = mutations.into_iter().collect();
+        if mutations.len() > 1 {
+            return Err(WorkflowError::ApplyFailed("one at a time".to_owned()));
+        }
+        mutations.into_iter().for_each(|mutation| mutation.apply(self));
+        Ok(())
+    }
+}
+
+/// The log looked for the latest checkpoint in the state as it is now, which merges what finished tasks wrote.
+#[tokio::test]
+async fn the_log_can_be_read_after_a_step_that_was_refused_when_it_was_merged() {
+    let mut graph = StateGraph::<Workflow<Careful>>::new();
+    graph.add_node("a", |_: Workflow<Careful>| Workflow::<Careful>::mutate([1]));
+    graph.add_node("b", |_: Workflow<Careful>| Workflow::<Careful>::mutate([2]));
+    graph.add_edge(START, "a").add_edge(START, "b");
+    let app = graph.checkpointer(superstep::MemorySaver::new()).compile().unwrap();
+    let refused = app.invoke(Workflow::<Careful>::mutate([10])).thread("t").await.unwrap_err();
+    let thread = app.thread("t");
+    // As in LangGraph: what the state is now cannot be told.
+    assert_eq!(thread.state().await.unwrap_err().kind(), refused.kind());
+    let log = thread.mutation_log().await.unwrap();
+    assert_eq!(log.replay(Careful::initial()).unwrap(), Careful(10));
+    thread.update(Workflow::<Careful>::mutate([5])).as_node("a").await.unwrap();
+    assert_eq!(thread.state().await.unwrap().state.0, Careful(15));
+    assert_eq!(thread.mutation_log().await.unwrap().replay(Careful::initial()).unwrap(), Careful(15));
+    let unknown = app.thread("other").at(thread.state().await.unwrap().checkpoint.unwrap().id);
+    assert_eq!(unknown.mutation_log().await.err().unwrap().kind(), ErrorKind::Invalid);
+}
