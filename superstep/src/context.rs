@@ -5,6 +5,7 @@
 
 mod answering;
 mod scope;
+mod waiting;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::store::Store;
 use crate::stream::{MessageEvent, Sink};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
 pub(crate) use scope::Scope;
+pub(crate) use waiting::{Waiter, Waiting};
 
 /// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.
 ///
@@ -141,6 +143,9 @@ pub(crate) struct TaskContext {
     pub(crate) calls: Option<Arc<dyn CallHost>>,
     pub(crate) previous: Option<Value>,
     pub(crate) cancel: CancellationToken,
+    /// The task around its graph, if the graph is inside one.
+    pub(crate) around: Option<Arc<TaskContext>>,
+    pub(crate) waiting: Waiting,
 }
 
 /// The answer that a caller gave without saying for whom; the first question takes it.

@@ -24,7 +24,8 @@ use crate::stream::{EventStream, Mode, Modes, Sink};
 /// The limit of steps of a run that sets none.
 pub(crate) const DEFAULT_LIMIT: usize = 10_007;
 
-/// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`].
+/// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`]. A workflow made of functions runs
+/// on any value that serde can write instead of an update.
 ///
 /// ```
 /// use superstep::{AgentState, AgentStateUpdate, Command, GoOn, IntoInput, Resume};
@@ -37,7 +38,7 @@ pub(crate) const DEFAULT_LIMIT: usize = 10_007;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a graph over `{S}` cannot be run on `{Self}`",
-    note = "run it on the state, an update of it, a `Command<{S}>`, a `Resume`, or `GoOn`"
+    note = "run it on the state, an update of it, a `Command<{S}>`, a `Resume`, or `GoOn`; a workflow on a value"
 )]
 pub trait IntoInput<S: State, Marker> {
     /// Turns it into an input.
@@ -488,6 +489,7 @@ impl Options {
             stop_before: stop_at(&self.stop_before, "interrupt_before")?,
             stop_after: stop_at(&self.stop_after, "interrupt_after")?,
             output,
+            around: None,
             own_history: false,
         })
     }

@@ -21,8 +21,12 @@ pub(crate) struct Answering {
     asked: usize,
     /// How many answers this attempt has used, if it used any.
     used: Option<usize>,
-    /// The questions it waits for.
+    /// The questions it waits for, in the order in which what asks was begun.
     pub(crate) open: Option<Vec<Interrupt>>,
+    /// The place of each open question in that order.
+    places: Vec<usize>,
+    /// How many questions were asked, and graphs and functions begun, in this attempt.
+    begun: usize,
     /// A command for the parent graph that came out of a graph called inside.
     pub(crate) parent: Option<ParentCommand>,
     /// An answer did not fit: the attempt counts as if it had not been given.
@@ -102,7 +106,8 @@ impl Answering {
 
     /// Makes ready for another attempt: questions count from the first again.
     pub(super) fn begin_attempt(&mut self) {
-        (self.asked, self.used, self.calls) = (0, None, 0);
+        (self.asked, self.used, self.calls, self.begun) = (0, None, 0, 0);
+        self.places.clear();
         (self.open, self.parent, self.bad_answer) = (None, None, false);
         self.has.scopes.values_mut().for_each(|scope| (scope.waits, scope.inside) = (false, Vec::new()));
     }
@@ -113,6 +118,12 @@ impl Answering {
         self.open.is_none() && self.parent.is_none() && !has_answers && !self.bad_answer
     }
 
+    /// The place of a question, or of a graph or function that may ask, among those of the task.
+    pub(crate) fn begin(&mut self) -> usize {
+        self.begun += 1;
+        self.begun
+    }
+
     /// The answer to the task's next question; if there is none yet, the question is open.
     pub(super) fn ask(&mut self, question: Value, task: &TaskContext) -> Option<Value> {
         let ix = self.asked;
@@ -120,7 +131,8 @@ impl Answering {
         if ix >= self.has.given.len() {
             let Some(answer) = task.null_resume.take() else {
                 let id = interrupt_id(&task.namespace, self.has.given.len());
-                self.wait_for([Interrupt::new(id, question)]);
+                let place = self.begin();
+                self.wait_for(place, [Interrupt::new(id, question)]);
                 return None;
             };
             self.has.given.push(answer);
@@ -137,7 +149,8 @@ impl Answering {
             let Some(answer) = task.null_resume.take() else {
                 known.waits = true;
                 let id = interrupt_id(&scoped_namespace(&task.namespace, scope.key()), known.given.len());
-                self.wait_for([Interrupt::new(id, question)]);
+                let place = self.begin();
+                self.wait_for(place, [Interrupt::new(id, question)]);
                 return None;
             };
             known.given.push(answer);
@@ -163,22 +176,24 @@ impl Answering {
         known.map(|known| std::mem::take(&mut known.kept)).unwrap_or_default()
     }
 
-    /// A graph called inside asks.
-    pub(crate) fn wait_inside(&mut self, scope: Option<&Scope>, questions: Vec<Interrupt>) {
+    /// A graph or function called inside asks, which was begun at this place.
+    pub(crate) fn wait_inside(&mut self, scope: Option<&Scope>, place: usize, questions: Vec<Interrupt>) {
         if let Some(scope) = scope {
             let known = self.has.scopes.entry(scope.key().to_owned()).or_default();
             known.inside = questions.iter().map(|question| question.id.clone()).collect();
         }
-        self.wait_for(questions);
+        self.wait_for(place, questions);
     }
 
     /// Keeps questions open beside those that others ask in the same task: graphs inside may run at once. Of a task's
     /// own questions the first is kept, because they are answered one after another.
-    fn wait_for(&mut self, questions: impl IntoIterator<Item = Interrupt>) {
+    fn wait_for(&mut self, place: usize, questions: impl IntoIterator<Item = Interrupt>) {
         let open = self.open.get_or_insert_default();
         for question in questions {
             if open.iter().all(|known| known.id != question.id) {
-                open.push(question);
+                let at = self.places.partition_point(|known| *known <= place);
+                self.places.insert(at, place);
+                open.insert(at, question);
             }
         }
     }

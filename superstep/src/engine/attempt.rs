@@ -18,7 +18,7 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Codec;
-use crate::context::{Context, lock};
+use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
@@ -89,8 +89,8 @@ pub(crate) enum End {
     Done,
     /// Another task came to its result.
     Known,
-    /// It asked, and waits.
-    Interrupted(Vec<Interrupt>),
+    /// It asked, and waits for answers. Whether it had waited for something else before.
+    Interrupted(Vec<Interrupt>, bool),
     /// It has a command for the graph around this one.
     Parent(ParentCommand),
     Failed(Error),
@@ -154,6 +154,7 @@ impl<S: State> Job<S> {
             // A graph inside is told to go on, as in LangGraph; it starts over all the same, because
             // another attempt is another call of it, which has no checkpoint yet.
             if let Some(cx) = &context {
+                cx.task.note_waiting();
                 *lock(&cx.task.resuming) = Some(true);
             }
         }
@@ -188,7 +189,8 @@ impl<S: State> Job<S> {
             let future = call_node(&self.plan, call);
             if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
         };
-        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token() };
+        let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
+        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
         let result = if node.blocking {
             on_blocking_pool(future.future, future.span, self.seed.run.cancel.token()).await
         } else {
@@ -320,6 +322,7 @@ pub(crate) struct Watched<'a, S: State> {
     pub(crate) span: tracing::Span,
     pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
     pub(crate) token: &'a CancellationToken,
+    pub(crate) waiter: Waiter<'a>,
 }
 
 impl<S: State> Future for Watched<'_, S> {
@@ -330,6 +333,7 @@ impl<S: State> Future for Watched<'_, S> {
         if let Poll::Ready(result) = poll_node(&mut this.future, &this.span, cx) {
             return Poll::Ready(result);
         }
+        this.waiter.note();
         // Only a future that really waits pays for being cancelled.
         let cancel = this.cancel.get_or_insert_with(|| Box::pin(this.token.clone().cancelled_owned()));
         cancel.as_mut().poll(cx).map(|()| Err(Crash::Cancelled))
@@ -376,8 +380,10 @@ async fn on_blocking_pool<S: State>(
     cancel: &CancellationToken,
 ) -> NodeResult<S> {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
-    let blocking =
-        tokio::task::spawn_blocking(move || handle.block_on(Watched { future, span, cancel: None, token: &token }));
+    let blocking = tokio::task::spawn_blocking(move || {
+        let waiter = Waiter::default();
+        handle.block_on(Watched { future, span, cancel: None, token: &token, waiter })
+    });
     blocking.await.unwrap_or_else(|e| Err(Crash::Panic(e.to_string())))
 }
 
@@ -394,7 +400,7 @@ pub(crate) fn settle<S: State>(
             return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e)));
         }
         if let Some(open) = answers.open.take() {
-            return Err(End::Interrupted(open));
+            return Err(End::Interrupted(open, context.is_some_and(|cx| cx.task.has_waited())));
         }
         if answers.bad_answer {
             let why = match result {

@@ -18,7 +18,7 @@ use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
 use crate::checkpoint::{Codec, Durability};
-use crate::context::{Context, lock};
+use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
@@ -201,7 +201,7 @@ impl<S: State> CallDesk<S> {
     fn context_of(self: &Arc<Self>, call: &OneCall) -> Context {
         let seed = self.seed.get().expect("the desk got its seed when it was made");
         let namespace = format!("{}:{}", call.namespace, call.id);
-        seed.context_at(namespace, &call.name, call.id, None, None, Some(self.clone()))
+        seed.context_of_call(namespace, &call.name, call.id, self.clone(), call.caller.task.clone())
     }
 
     /// Tells a question, a value and a failure apart; each is shown and saved.
@@ -213,7 +213,7 @@ impl<S: State> CallDesk<S> {
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
             self.finish(call, Rest { interrupts: Some(open.clone()), resume, ..Rest::default() }, false).await?;
-            lock(&call.caller.task.answers).wait_inside(call.caller.scope.as_deref(), open);
+            lock(&call.caller.task.answers).wait_inside(call.caller.scope.as_deref(), call.place, open);
             return Err("the call waits for an answer".into());
         }
         let came_to = match &result {
@@ -240,7 +240,12 @@ impl<S: State> CallHost for CallDesk<S> {
         let (path, place) = (format!("~__pregel_pull, {}", caller.task.node), ix.to_string());
         let parts = [&namespace, &step, &*name, PUSH, &path, &caller.task.id.to_string(), &place];
         let id = TaskId::derive(Some(self.checkpoint), &parts);
-        Box::pin(self.run_call(OneCall { caller, name, id, namespace, input, options, run }))
+        let (inside, begun) = (caller.task.enter(), lock(&caller.task.answers).begin());
+        let call = OneCall { caller, place: begun, name, id, namespace, input, options, run };
+        Box::pin(async move {
+            let _inside = inside;
+            self.run_call(call).await
+        })
     }
 }
 
@@ -261,6 +266,8 @@ const PUSH: &str = "__pregel_push";
 /// One call of a task.
 struct OneCall {
     caller: Context,
+    /// Its place among what its caller begins.
+    place: usize,
     name: Arc<str>,
     id: TaskId,
     namespace: String,
@@ -310,13 +317,27 @@ impl OneCall {
             let future = (self.run)(self.input.clone(), cx.clone());
             if cx.task.run.is_heard() { crate::current::inside(cx.clone(), future) } else { future }
         };
-        let running = span.in_scope(|| caught(call())).instrument(span);
+        let running = noting_waits(span.in_scope(|| caught(call())).instrument(span), cx);
         let Some(limit) = self.options.timeout else { return running.await };
         match tokio::time::timeout(limit, running).await {
             Ok(result) => result,
             Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit).in_step(cx.task.step))),
         }
     }
+}
+
+/// Lets the function's caller know that the function waits.
+async fn noting_waits<T>(running: impl Future<Output = T>, cx: &Context) -> T {
+    let mut running = std::pin::pin!(running);
+    let waiter = Waiter { task: Some(&cx.task), around: None };
+    std::future::poll_fn(|poller| {
+        let polled = running.as_mut().poll(poller);
+        if polled.is_pending() {
+            waiter.note();
+        }
+        polled
+    })
+    .await
 }
 
 /// A call's error with the name of its task; what came out of a call or a graph inside has a name already.

@@ -20,7 +20,7 @@ use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
-use crate::context::Context;
+use crate::context::{Context, Waiter};
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Given, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
 use crate::state::{State, changes_to};
@@ -82,8 +82,22 @@ struct Trouble {
     /// A graph inside stopped because the run was asked to.
     drained: Option<Error>,
     parent: Option<ParentCommand>,
-    interrupts: Vec<Interrupt>,
+    asked: Vec<Asked>,
     interrupted: bool,
+}
+
+/// What a task asked.
+struct Asked {
+    task: usize,
+    /// Whether it had waited for something else before.
+    waited: bool,
+    interrupts: Vec<Interrupt>,
+}
+
+/// The questions of tasks that did not wait, in task order; then the others, as they came.
+fn in_order(mut asked: Vec<Asked>) -> Vec<Interrupt> {
+    asked.sort_by_key(|asked| if asked.waited { (true, 0) } else { (false, asked.task) });
+    asked.into_iter().flat_map(|asked| asked.interrupts).collect()
 }
 
 impl<S: State> Run<S> {
@@ -177,7 +191,9 @@ impl<S: State> Run<S> {
             Polled::Ended(done) => return self.commit_lone(done).await,
             Polled::Ready(result) => result,
             Polled::Pending { future, span } => {
-                Watched { future, span, cancel: None, token: self.shared.cancel.token() }.await
+                let waiter =
+                    Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.config.around.as_deref() };
+                Watched { future, span, cancel: None, token: self.shared.cancel.token(), waiter }.await
             }
         };
         if let Err(Crash::Cancelled) = &result {
@@ -429,10 +445,12 @@ impl<S: State> Run<S> {
                     self.fill_cache(ix).await?;
                 }
             }
-            End::Interrupted(interrupts) => {
+            End::Interrupted(interrupts, waited) => {
                 trouble.interrupted = true;
                 if !interrupts.is_empty() {
-                    trouble.interrupts.extend(interrupts.iter().cloned());
+                    // A handler begins when the task that it is for has failed.
+                    let waited = waited || self.tasks[ix].failure.is_some();
+                    trouble.asked.push(Asked { task: ix, waited, interrupts: interrupts.clone() });
                     let resume = writes.take_rest().and_then(|r| r.resume);
                     self.tasks[ix].writes =
                         TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
@@ -524,7 +542,7 @@ impl Trouble {
             return Ok(Ended::Parent(parent));
         }
         if self.interrupted {
-            return Ok(Ended::Paused(self.interrupts));
+            return Ok(Ended::Paused(in_order(self.asked)));
         }
         Ok(Ended::Done)
     }

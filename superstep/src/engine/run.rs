@@ -16,7 +16,7 @@ use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
 use crate::cache::Cache;
 use crate::checkpoint::{Codec, Durability, SharedMap, Source};
-use crate::context::{NullResume, ReplayState, RunShared, lock};
+use crate::context::{NullResume, ReplayState, RunShared, TaskContext, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::graph_output::Shown;
@@ -42,6 +42,8 @@ pub(crate) struct LoopConfig {
     pub(crate) stop_before: Option<StopAt>,
     pub(crate) stop_after: Option<StopAt>,
     pub(crate) output: Fields,
+    /// The task that the graph runs in, if it is inside another.
+    pub(crate) around: Option<Arc<TaskContext>>,
     /// One history for all calls: saved even where `exit` saves nothing of subgraphs.
     pub(crate) own_history: bool,
 }

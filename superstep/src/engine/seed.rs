@@ -13,7 +13,7 @@ use super::live::Bits;
 use super::run::Run;
 use super::tasks;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext};
+use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
@@ -38,6 +38,8 @@ pub(crate) struct StepSeed {
     has_pending: bool,
     calls: Option<Arc<dyn CallHost>>,
     previous: Option<Value>,
+    /// The task around the graph.
+    pub(crate) around: Option<Arc<TaskContext>>,
     /// Nodes by their names now, with the names that their tasks go by.
     former: Vec<(Arc<str>, Arc<str>)>,
 }
@@ -62,6 +64,7 @@ impl StepSeed {
             has_pending: self.has_pending,
             calls: None,
             previous: self.previous.clone(),
+            around: self.around.clone(),
             former: self.former.clone(),
         }
     }
@@ -75,43 +78,50 @@ impl StepSeed {
     ) -> Context {
         let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
         let namespace = tasks::task_namespace(&self.namespace, name, id);
-        self.context_at(namespace, node, id, failure, pulse, self.calls.clone())
+        let (calls, around) = (self.calls.clone(), self.around.clone());
+        let task = TaskContext { failure, pulse, calls, around, ..self.task(namespace, node, id) };
+        Context { scope: None, task: Arc::new(task) }
     }
 
-    pub(crate) fn context_at(
+    /// The context of a function that a task called.
+    pub(super) fn context_of_call(
         &self,
         namespace: String,
-        node: &Arc<str>,
+        name: &Arc<str>,
         id: TaskId,
-        failure: Option<NodeError>,
-        pulse: Option<Arc<Pulse>>,
-        calls: Option<Arc<dyn CallHost>>,
+        host: Arc<dyn CallHost>,
+        caller: Arc<TaskContext>,
     ) -> Context {
+        let task = TaskContext { calls: Some(host), around: Some(caller), ..self.task(namespace, name, id) };
+        Context { scope: None, task: Arc::new(task) }
+    }
+
+    /// What every task gets of the step.
+    fn task(&self, namespace: String, node: &Arc<str>, id: TaskId) -> TaskContext {
         let saved = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
         let by_id = self.resume_map.as_deref().filter(|_| self.has_pending);
         let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
-        Context {
-            scope: None,
-            task: Arc::new(TaskContext {
-                run: self.run.clone(),
-                node: node.clone(),
-                id,
-                namespace,
-                step: self.step,
-                stop: self.stop,
-                attempt: AtomicU32::new(1),
-                answers: Mutex::new(answers),
-                null_resume: self.null_resume.clone(),
-                resume_map: self.resume_map.clone(),
-                ancestors: self.ancestors.clone(),
-                resuming: Mutex::new(self.resuming),
-                replay: self.replay.clone(),
-                failure,
-                pulse,
-                calls,
-                previous: self.previous.clone(),
-                cancel: self.run.cancel.token().child_token(),
-            }),
+        TaskContext {
+            run: self.run.clone(),
+            node: node.clone(),
+            id,
+            namespace,
+            step: self.step,
+            stop: self.stop,
+            attempt: AtomicU32::new(1),
+            answers: Mutex::new(answers),
+            null_resume: self.null_resume.clone(),
+            resume_map: self.resume_map.clone(),
+            ancestors: self.ancestors.clone(),
+            resuming: Mutex::new(self.resuming),
+            replay: self.replay.clone(),
+            failure: None,
+            pulse: None,
+            calls: None,
+            previous: self.previous.clone(),
+            cancel: self.run.cancel.token().child_token(),
+            around: None,
+            waiting: Waiting::default(),
         }
     }
 }
@@ -146,6 +156,7 @@ impl<S: State> Run<S> {
             has_pending,
             calls: Some(desk.clone()),
             previous: self.previous_value.clone(),
+            around: self.config.around.clone(),
             former,
         };
         desk.set_seed(&seed);

@@ -125,6 +125,7 @@ impl<S: State> CompiledStateGraph<S> {
     async fn run_inside(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
         cx.task.touch();
         let task = &cx.task;
+        let (_inside, place) = (task.enter(), lock(&task.answers).begin());
         let (namespace, kept) = (self.place_inside(cx), lock(&task.answers).take_kept(cx.scope.as_deref()));
         let saver = self.saver_inside(task, &namespace);
         let config = LoopConfig {
@@ -139,6 +140,7 @@ impl<S: State> CompiledStateGraph<S> {
             stop_before: None,
             stop_after: None,
             output: self.plan.output.clone(),
+            around: Some(task.clone()),
             own_history: matches!(self.persistence, Persistence::Own),
         };
         let (graph, thread) = (&*self.plan.name, task.run.thread.as_deref());
@@ -147,7 +149,7 @@ impl<S: State> CompiledStateGraph<S> {
         match run.drive(input).instrument(span).await? {
             Ended::Done => Ok(Inside::Done(run)),
             Ended::Paused(interrupts) => {
-                lock(&task.answers).wait_inside(cx.scope.as_deref(), interrupts);
+                lock(&task.answers).wait_inside(cx.scope.as_deref(), place, interrupts);
                 Ok(Inside::Waits)
             }
             Ended::Parent(command) => {

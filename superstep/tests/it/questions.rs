@@ -1,11 +1,14 @@
 //! Questions to a human, their answers, and commands from outside.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::json;
 use superstep::{
-    Command, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, Goto, Interrupted, MemorySaver, Mode, Resume,
-    START, Send, Sent, StateGraph,
+    BoxError, CheckpointError, Command, CompiledStateGraph, Context, Durability, ErrorKind, GoOn, Goto, Interrupted,
+    MemorySaver, Mode, Resume, START, Send, Sent, StateGraph,
 };
 
+use crate::support::hooked::{Call, Hook, Hooked, Serving};
 use crate::support::{Count, Notes, NotesUpdate, a_b_c, events, saved, says};
 
 fn input() -> NotesUpdate {
@@ -337,4 +340,98 @@ async fn scopes_may_ask_at_the_same_time() {
     assert!(error.to_string().contains("the answer does not fit the question"), "{error}");
     let out = app.invoke(Resume::value(1)).thread("t").await.unwrap();
     assert_eq!(out.state.log, ["1 2"]);
+}
+
+/// Each save takes as many turns as the seed says, and notes when it is done.
+#[derive(Clone, Default)]
+struct Slow {
+    seed: u64,
+    begun: Count,
+    ended: Arc<Mutex<Vec<usize>>>,
+}
+
+#[async_trait::async_trait]
+impl Hook for Slow {
+    async fn around(&self, _: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        let number = self.begun.up();
+        let turns = (self.seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7 * number as u32) % 11;
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        self.ended.lock().unwrap().push(number);
+        serving.await
+    }
+}
+
+/// Two graphs in their nodes, one in a graph in its node, and two that a node runs at once; each asks in its first step.
+fn asking_inside() -> StateGraph<Notes> {
+    let child = |question: &'static [&'static str]| {
+        StateGraph::new().add_node("ask", asks(question)).add_edge(START, "ask").compile().unwrap()
+    };
+    let (one, other) = (child(&["e?"]), child(&["f?"]));
+    let runs_two = move |_: Notes, cx: Context| {
+        let (one, other) = (one.clone(), other.clone());
+        async move {
+            let (one, other) = tokio::join!(cx.invoke(&one, input()), cx.invoke(&other, input()));
+            one.and(other).map(|_| ())
+        }
+    };
+    let around = StateGraph::new().add_node("inner", child(&["c?"])).add_edge(START, "inner").compile().unwrap();
+    let mut graph = StateGraph::new();
+    graph
+        .add_node("a", child(&["a?"]))
+        .add_node("b", asks(&["b?"]))
+        .add_node("c", around)
+        .add_node("d", child(&["d?"]));
+    graph.add_node("e", runs_two);
+    for node in ["a", "b", "c", "d", "e"] {
+        graph.add_edge(START, node);
+    }
+    graph
+}
+
+/// Their order was that in which the graphs were done with saving: on a file it changed from run to run.
+#[tokio::test]
+async fn questions_of_tasks_that_do_not_wait_come_in_task_order_however_long_saves_take() {
+    let mut ends = std::collections::HashSet::new();
+    for seed in 0..40 {
+        let slow = Slow { seed, ..Slow::default() };
+        let app = asking_inside().checkpointer(Hooked::new(slow.clone())).compile().unwrap();
+        let out = app.invoke(input()).thread("t").await.unwrap();
+        let asked: Vec<_> = out.interrupts.iter().map(|question| question.value.clone()).collect();
+        assert_eq!(asked, ["a?", "b?", "c?", "d?", "e?", "f?"], "seed {seed}");
+        assert_eq!(app.thread("t").state().await.unwrap().interrupts, out.interrupts, "seed {seed}");
+        ends.insert(slow.ended.lock().unwrap().clone());
+    }
+    assert!(ends.len() > 20, "the saves ended in {} orders", ends.len());
+}
+
+/// As in LangGraph: who waits for something else asks when that has come.
+#[tokio::test]
+async fn questions_of_tasks_that_wait_come_as_they_are_asked() {
+    let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+    let (sender, receiver) = (Arc::new(Mutex::new(Some(sender))), Arc::new(Mutex::new(Some(receiver))));
+    let late = move |_: Notes, cx: Context| {
+        let released = receiver.lock().unwrap().take();
+        async move {
+            released.expect("it runs once").await?;
+            Ok::<(), BoxError>(cx.interrupt::<()>("late?")?)
+        }
+    };
+    let early = move |_: Notes, cx: Context| {
+        let release = sender.lock().unwrap().take();
+        async move {
+            tokio::task::yield_now().await;
+            release.expect("it runs once").send(()).unwrap();
+            Ok::<(), BoxError>(cx.interrupt::<()>("early?")?)
+        }
+    };
+    let mut inner = StateGraph::new();
+    inner.add_node("late", late).add_edge(START, "late");
+    let mut graph = StateGraph::new();
+    graph.add_node("a", inner.compile().unwrap()).add_node("b", early).add_node("c", asks(&["at once?"]));
+    let app = saved(graph.add_edge(START, "a").add_edge(START, "b").add_edge(START, "c"));
+    let out = app.invoke(input()).thread("t").await.unwrap();
+    let asked: Vec<_> = out.interrupts.iter().map(|question| question.value.clone()).collect();
+    assert_eq!(asked, ["at once?", "early?", "late?"]);
 }
