@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Epoch, EventData, Lease, ListQuery, Prune,
     SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
 };
 
 use crate::Result;
 use crate::log::Log;
+use crate::workload::Tally;
 
 /// What a worker does and is told, in the log.
 pub(crate) struct Audit {
@@ -28,11 +29,35 @@ impl Audit {
         Ok(Self { log: Log::open(log)?, epochs: Mutex::default() })
     }
 
-    /// Notes that a task of a claimed thread starts.
-    pub(crate) fn started(&self, thread: &str, task: TaskId) {
+    /// Notes that a task of a claimed thread starts, on a state that is so far.
+    pub(crate) fn started(&self, thread: &str, task: TaskId, progress: usize) {
+        let epoch = self.epoch(thread);
+        self.log.add(&format!("start {thread} {task} {epoch} {progress}"));
+    }
+
+    /// What is noted when this event of a claimed thread is shown.
+    pub(crate) fn shown(&self, thread: &str, event: &EventData<Tally>) -> Option<String> {
+        let what = match event {
+            EventData::Updates(update) => format!("task {}", update.task),
+            EventData::TaskEnd(end) if end.error.is_none() && end.interrupts.is_empty() => format!("task {}", end.id),
+            EventData::Checkpoint(made) => format!("checkpoint {}", made.snapshot.checkpoint.as_ref()?.id),
+            EventData::Values(values) => format!("state {}", values.state.progress()),
+            EventData::Debug(debug) => return self.shown(thread, &debug.event),
+            _ => return None,
+        };
+        Some(format!("shown {thread} {what} {}", self.epoch(thread)))
+    }
+
+    /// Notes what was shown and promised.
+    pub(crate) fn promised(&self, shown: &[String]) {
+        if !shown.is_empty() {
+            self.log.add(&shown.join("\n"));
+        }
+    }
+
+    fn epoch(&self, thread: &str) -> Epoch {
         let epochs = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
-        let epoch = epochs.get(thread).expect("a thread is claimed before its tasks start");
-        self.log.add(&format!("start {thread} {task} {epoch}"));
+        *epochs.get(thread).expect("a thread is claimed before its tasks start")
     }
 
     fn claimed(&self, thread: &str, epoch: Epoch) {

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use superstep::{CheckpointId, Checkpointer, ListQuery, MemorySaver, SavedCheckpoint};
+use superstep::{CheckpointId, Checkpointer, Durability, ListQuery, MemorySaver, SavedCheckpoint};
 
 use crate::Result;
 use crate::backend::Savers;
 use crate::harness::Trial;
-use crate::told::Told;
-use crate::workload::{THREADS, Tally, graph, input, thread_name};
+use crate::told::{Shown, Told};
+use crate::workload::{THREADS, Tally, durability, graph, input, thread_name};
 
 /// What was seen.
 pub(crate) struct Found {
@@ -19,12 +19,13 @@ pub(crate) struct Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { violations, acknowledged, started, saved, fenced, hit_tasks, hit_saves, .. } = &self.told;
+        let Told { violations, acknowledged, started, saved, fenced, events, hit_tasks, hit_saves, .. } = &self.told;
         let (threads, acknowledged) = (self.threads, acknowledged.values().map(HashMap::len).sum::<usize>());
         write!(
             f,
             "{hit_tasks} kills hit running tasks, {hit_saves} hit saves; {threads} threads, {acknowledged} acknowledged \
-             checkpoints, {saved} saved tasks of {started} started, {fenced} refused writes; {} violations",
+             checkpoints, {saved} saved tasks of {started} started, {fenced} refused writes, {events} promised events; {} \
+             violations",
             violations.len()
         )
     }
@@ -39,7 +40,9 @@ pub(crate) async fn check(trial: &Trial, batches: &[String]) -> Result<Found> {
         for (number, expected) in undisturbed.iter().enumerate() {
             let thread = thread_name(batch, number);
             let acknowledged = told.acknowledged.remove(&thread).unwrap_or_default();
-            check_history(&*saver, &thread, &acknowledged, &mut told.violations).await?;
+            let shown = told.shown.remove(&thread).unwrap_or_default();
+            let history = check_history(&*saver, &thread, &acknowledged, &mut told.violations).await?;
+            check_shown(&history, &thread, &shown, durability(number), &mut told.violations);
             told.acknowledged.insert(thread.clone(), acknowledged);
             let state = app.thread(thread.as_str()).state().await?;
             if *state.state != *expected || !state.is_done() {
@@ -57,7 +60,7 @@ async fn check_history(
     thread: &str,
     acknowledged: &HashMap<CheckpointId, u64>,
     violations: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<Vec<SavedCheckpoint>> {
     let mut history: Vec<SavedCheckpoint> = saver.list(thread, "", &ListQuery::new()).await?;
     history.reverse();
     let there: HashSet<CheckpointId> = history.iter().map(|saved| saved.record.id).collect();
@@ -77,7 +80,30 @@ async fn check_history(
                 .push(format!("{thread}: checkpoint {} was written in epoch {later} after {earlier}", after.record.id));
         }
     }
-    Ok(())
+    Ok(history)
+}
+
+/// Every checkpoint that was shown and promised is there, and the result of every task. With durability `exit` those of
+/// the steps on the way are never saved; their states are.
+fn check_shown(
+    history: &[SavedCheckpoint],
+    thread: &str,
+    shown: &Shown,
+    durability: Durability,
+    violations: &mut Vec<String>,
+) {
+    let there: HashSet<String> = history.iter().map(|saved| saved.record.id.to_string()).collect();
+    for lost in shown.checkpoints.difference(&there) {
+        violations.push(format!("{thread}: checkpoint {lost} was shown and is not there"));
+    }
+    if durability == Durability::Exit {
+        return;
+    }
+    let finished = history.iter().flat_map(|saved| &saved.writes).filter(|task| task.is_finished());
+    let there: HashSet<String> = finished.map(|task| task.task.to_string()).collect();
+    for lost in shown.tasks.difference(&there) {
+        violations.push(format!("{thread}: the end of task {lost} was shown, and its result is not there"));
+    }
 }
 
 /// The final states of the threads when nobody disturbs them.

@@ -16,7 +16,7 @@ use crate::{Options, Result, check, worker};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Bytes that an undisturbed worker adds to the log, about, before it has done most of its work.
-const MOST_OF_A_BATCH: u64 = 90_000;
+const MOST_OF_A_BATCH: u64 = 150_000;
 
 /// Where everything of one trial is.
 pub(crate) struct Trial {
@@ -68,6 +68,9 @@ fn verdict(told: &Told, options: &Options) -> Result<()> {
     }
     if options.kills >= 20 && told.hit_tasks == 0 {
         return Err("no kill hit a running task; the trial was blind".into());
+    }
+    if options.kills >= 20 && told.events == 0 {
+        return Err("nobody was shown anything; the trial was blind".into());
     }
     Ok(())
 }
@@ -237,7 +240,12 @@ mod tests {
     #[test]
     fn a_trial_whose_kills_hit_no_task_fails() {
         check(20, 0, "claimed k-0 1\nkilled k", Err("no kill hit a running task; the trial was blind"));
-        check(20, 0, "start k-0 a 1\nkilled k", Ok(()));
+        check(20, 0, "start k-0 a 1 0\nshown k-0 state 0 1\nkilled k", Ok(()));
+    }
+
+    #[test]
+    fn a_trial_in_which_nobody_was_shown_anything_fails() {
+        check(20, 0, "start k-0 a 1 0\nkilled k", Err("nobody was shown anything; the trial was blind"));
     }
 
     #[test]

@@ -5,7 +5,10 @@
 //! every process only appends; at the end the log and the database are compared:
 //! every acknowledged checkpoint can be read, no task whose result was acknowledged has run again, no write was taken of
 //! a worker that had lost its thread, the checkpoints of a thread are one chain with rising epochs, and the final states
-//! are those of runs that nobody disturbed. A trial whose kills hit no task, or which refused no write, has failed too.
+//! are those of runs that nobody disturbed. Every worker watches its runs, too: what the stream of a run with durability
+//! `sync` has shown, and what those with `async` and `exit` had shown when they ended, is in the history and was not run
+//! again, be it of a node or of a functional task. A trial whose kills hit no task, or which refused no write, or showed
+//! nothing, has failed too.
 
 mod audit;
 mod backend;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use superstep::{CompiledStateGraph, DatabaseError, Durability, Error as RunError};
+use superstep::{CompiledStateGraph, DatabaseError, Durability, Error as RunError, EventData, GoOn, Mode, Thread};
 
 use crate::Result;
 use crate::audit::{Audit, Audited};
 use crate::backend::Savers;
-use crate::workload::{THREADS, Tally, graph, input, thread_name};
+use crate::workload::{LAST_OF_ROUND, THREADS, Tally, durability, graph, input, thread_name};
 
 /// The exit code of a worker that others kept from the database for too long.
 pub(crate) const BUSY: u8 = 75;
@@ -20,7 +20,7 @@ pub(crate) async fn run(backend: &str, place: &str, log: &Path, batch: &str) -> 
     for number in 0..THREADS {
         let saver = Audited { inner: savers.of_thread(number), audit: audit.clone() };
         let app = graph(saver, Some(audit.clone()))?;
-        threads.push(tokio::spawn(finish(app, thread_name(batch, number), number)));
+        threads.push(tokio::spawn(finish(app, thread_name(batch, number), number, audit.clone())));
     }
     for thread in threads {
         thread.await??;
@@ -46,14 +46,46 @@ pub(crate) fn is_busy(error: &crate::Error) -> bool {
 }
 
 /// Runs one thread to its end. Whoever took it over will do so, if that happens.
-async fn finish(app: CompiledStateGraph<Tally>, thread: String, number: usize) -> Result<(), RunError> {
-    let durability = if number.is_multiple_of(2) { Durability::Sync } else { Durability::Async };
+async fn finish(
+    app: CompiledStateGraph<Tally>,
+    thread: String,
+    number: usize,
+    audit: Arc<Audit>,
+) -> Result<(), RunError> {
     let thread = app.thread(thread);
-    if thread.state().await?.is_done() {
-        return Ok(());
+    while !thread.state().await?.is_done() {
+        match watch(&thread, durability(number), &audit).await {
+            Err(error) if error.is_fenced() => return Ok(()),
+            other => other?,
+        }
     }
-    match thread.resume().durability(durability).await {
-        Err(error) if error.is_fenced() => Ok(()),
-        other => other.map(drop),
+    Ok(())
+}
+
+/// Runs a thread and notes what is shown as soon as it is promised: at once with `sync`, else when the run has ended well.
+async fn watch(thread: &Thread<Tally>, durability: Durability, audit: &Audit) -> Result<(), RunError> {
+    let modes = [Mode::Values, Mode::Updates, Mode::Tasks, Mode::Checkpoints, Mode::Debug];
+    let mut run = thread.stream(GoOn).durability(durability).modes(modes);
+    if durability == Durability::Exit {
+        run = run.interrupt_after([LAST_OF_ROUND]);
+    }
+    let (mut stream, mut later) = (run.start(), Vec::new());
+    while let Some(event) = stream.next().await {
+        let data = event?.data;
+        match durability {
+            Durability::Sync => audit.promised(audit.shown(thread.name(), &data).as_slice()),
+            // Only the last checkpoint of such a run is ever saved.
+            Durability::Exit if is_checkpoint(&data) => {}
+            _ => later.extend(audit.shown(thread.name(), &data)),
+        }
+    }
+    audit.promised(&later);
+    Ok(())
+}
+
+fn is_checkpoint(event: &EventData<Tally>) -> bool {
+    match event {
+        EventData::Debug(debug) => is_checkpoint(&debug.event),
+        event => matches!(event, EventData::Checkpoint(_)),
     }
 }
