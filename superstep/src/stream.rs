@@ -11,7 +11,7 @@ use std::task::{Context as Poller, Poll};
 
 use futures_core::Stream;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
 use crate::graph_output::Output;
@@ -75,16 +75,23 @@ pub(crate) struct RawEvent {
     pub(crate) data: Box<dyn AnyEvent>,
 }
 
+/// What goes from a run to its reader.
+pub(crate) enum Item {
+    Event(RawEvent),
+    /// The reader has taken what came before. Whoever sent this waits until it is taken too, or dropped.
+    Turn(oneshot::Sender<()>),
+}
+
 /// Where a run's events go.
 #[derive(Clone)]
 pub(crate) struct Sink {
-    sender: mpsc::Sender<RawEvent>,
+    sender: mpsc::Sender<Item>,
     modes: Modes,
     pub(crate) subgraphs: bool,
 }
 
 impl Sink {
-    pub(crate) fn new(modes: Modes, subgraphs: bool, capacity: usize) -> (Self, mpsc::Receiver<RawEvent>) {
+    pub(crate) fn new(modes: Modes, subgraphs: bool, capacity: usize) -> (Self, mpsc::Receiver<Item>) {
         let (sender, receiver) = mpsc::channel(capacity);
         (Self { sender, modes, subgraphs }, receiver)
     }
@@ -103,8 +110,18 @@ impl Sink {
 
     /// Hands an event over; a reader that went away has cancelled the run already.
     pub(crate) async fn send(&self, event: RawEvent) {
-        if self.sender.send(event).await.is_err() {
+        if self.sender.send(Item::Event(event)).await.is_err() {
             tracing::debug!("nobody reads the stream any more");
+        }
+    }
+
+    /// Waits until the reader has taken all that was shown before, and asks for more. Nodes may never wait: without this,
+    /// they would all run before the reader sees anything.
+    pub(crate) async fn give_reader_its_turn(&self) {
+        let (turn, taken) = oneshot::channel();
+        if self.sender.send(Item::Turn(turn)).await.is_ok() {
+            // A reader that went away needs no turn; it has cancelled the run.
+            let _gone = taken.await;
         }
     }
 
@@ -125,17 +142,21 @@ type RunFuture<S> = Pin<Box<dyn Future<Output = Result<Output<S>, Error>> + Send
 
 /// The events of a run. Dropping it cancels the run, subgraphs included.
 ///
+/// The run goes on as its events are read: the nodes of a step start when all that was shown before has been taken and
+/// more is asked for, even if no node ever waits. What nodes send themselves comes while they work if they wait now and
+/// then, and at the end of their step otherwise.
+///
 /// It is a [`Stream`]; [`next`](EventStream::next) reads it without further imports.
 #[must_use = "a run goes on as its events are read"]
 pub struct EventStream<S: State> {
     run: Option<RunFuture<S>>,
-    events: mpsc::Receiver<RawEvent>,
+    events: mpsc::Receiver<Item>,
     end: Option<Error>,
     output: Option<Output<S>>,
 }
 
 impl<S: State> EventStream<S> {
-    pub(crate) fn new(run: RunFuture<S>, events: mpsc::Receiver<RawEvent>) -> Self {
+    pub(crate) fn new(run: RunFuture<S>, events: mpsc::Receiver<Item>) -> Self {
         Self { run: Some(run), events, end: None, output: None }
     }
 
@@ -145,6 +166,16 @@ impl<S: State> EventStream<S> {
     /// An error is the last thing that a stream gives.
     pub async fn next(&mut self) -> Option<Result<Event<S>, Error>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// An event that is there already. Those who wait for the reader's turn before it go on.
+    fn take_event(&mut self) -> Option<Event<S>> {
+        loop {
+            match self.events.try_recv().ok()? {
+                Item::Event(raw) => return Some(Event::from_raw(raw)),
+                Item::Turn(turn) => pass(turn),
+            }
+        }
     }
 
     /// The run's result; there once the stream has ended well.
@@ -160,8 +191,8 @@ impl<S: State> Stream for EventStream<S> {
     type Item = Result<Event<S>, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Option<Self::Item>> {
-        if let Ok(raw) = self.events.try_recv() {
-            return Poll::Ready(Some(Ok(Event::from_raw(raw))));
+        if let Some(event) = self.take_event() {
+            return Poll::Ready(Some(Ok(event)));
         }
         if let Some(run) = &mut self.run
             && let Poll::Ready(result) = run.as_mut().poll(cx)
@@ -172,15 +203,24 @@ impl<S: State> Stream for EventStream<S> {
                 Err(error) => self.end = Some(error),
             }
         }
-        match self.events.poll_recv(cx) {
-            Poll::Ready(Some(raw)) => Poll::Ready(Some(Ok(Event::from_raw(raw)))),
-            Poll::Ready(None) => Poll::Ready(self.end.take().map(Err)),
-            // The runtime may hold back what is there: without a run, nothing else will come.
-            Poll::Pending if self.run.is_none() => Poll::Ready(match self.events.try_recv() {
-                Ok(raw) => Some(Ok(Event::from_raw(raw))),
-                Err(_) => self.end.take().map(Err),
-            }),
-            Poll::Pending => Poll::Pending,
+        loop {
+            match self.events.poll_recv(cx) {
+                Poll::Ready(Some(Item::Event(raw))) => return Poll::Ready(Some(Ok(Event::from_raw(raw)))),
+                // Who waits for it wakes this task; until then others have the thread.
+                Poll::Ready(Some(Item::Turn(turn))) => pass(turn),
+                Poll::Ready(None) => return Poll::Ready(self.end.take().map(Err)),
+                // The runtime may hold back what is there: without a run, nothing else will come.
+                Poll::Pending if self.run.is_none() => {
+                    let event = self.take_event().map(Ok);
+                    return Poll::Ready(event.or_else(|| self.end.take().map(Err)));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
         }
     }
+}
+
+/// Lets whoever waits for the reader's turn go on, if it still does.
+fn pass(turn: oneshot::Sender<()>) {
+    let _gone = turn.send(());
 }

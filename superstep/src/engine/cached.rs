@@ -89,8 +89,7 @@ impl<S: State> Run<S> {
     /// Shows and saves a result that a task has not computed itself.
     pub(super) async fn commit_known(&mut self, ix: usize, writes: TaskWrites<S>) -> Result<(), Error> {
         self.tasks[ix].writes = writes;
-        self.show_writes(ix, true).await;
-        self.save_writes(ix).await
+        self.save_and_show(ix, true).await
     }
 
     /// Keeps the result of a task that ran.

@@ -91,7 +91,7 @@ impl<S: State> CallDesk<S> {
         lock(&self.done).clone()
     }
 
-    async fn save(&self, id: TaskId, mut writes: TaskWrites<S>) -> Result<(), Error> {
+    async fn save(&self, id: TaskId, writes: &mut TaskWrites<S>) -> Result<(), Error> {
         lock(&self.done).push((id, writes.clone()));
         let (Some(saver), Some(saved)) = (&self.saver, self.saved) else { return Ok(()) };
         if saver.durability == Durability::Exit {
@@ -117,13 +117,20 @@ impl<S: State> CallDesk<S> {
         ShownWrites { puts: Vec::new(), fields: Fields::none(), returned, plan: self.plan.clone(), codec: self.codec }
     }
 
-    /// Shows and saves what a call came to.
+    /// Saves and shows what a call came to. With durability `sync`, what is shown must be saved already.
     async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
-        self.show_end(call, &came_to, cached).await;
-        self.save(call.id, TaskWrites::only(came_to)).await
+        let mut writes = TaskWrites::only(came_to);
+        if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
+            self.save(call.id, &mut writes).await?;
+            self.show_end(call, &writes, cached).await;
+            return Ok(());
+        }
+        self.show_end(call, &writes, cached).await;
+        self.save(call.id, &mut writes).await
     }
 
-    async fn show_end(&self, call: &OneCall, came_to: &Rest<S>, cached: bool) {
+    async fn show_end(&self, call: &OneCall, writes: &TaskWrites<S>, cached: bool) {
+        let Some(came_to) = writes.rest() else { return };
         if came_to.returned.is_some() {
             let update = || NodeUpdate {
                 node: call.name.to_string(),
@@ -164,6 +171,9 @@ impl<S: State> CallDesk<S> {
             let value: Value = crate::state::decode(&bytes)?;
             self.finish(&call, Rest { returned: Some(value.clone()), ..Rest::default() }, true).await?;
             return Ok(value);
+        }
+        if let Some(sink) = &call.caller.task.run.sink {
+            sink.give_reader_its_turn().await;
         }
         let cx = self.context_of(&call);
         let result = call.attempts(&cx).await;

@@ -37,6 +37,16 @@ impl<S: State> Run<S> {
         }
     }
 
+    /// Lets the reader take all that was shown, before a node of the step is run. Graphs inside a streamed one do so even
+    /// if their own events are not asked for: the reader may leave, or have something else to do.
+    pub(super) async fn give_reader_its_turn(&self) {
+        if self.has_work()
+            && let Some(sink) = &self.shared.sink
+        {
+            sink.give_reader_its_turn().await;
+        }
+    }
+
     /// A task or checkpoint event, also as a debug event.
     async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData<S>) {
         if self.wants(mode) {
@@ -144,48 +154,83 @@ impl<S: State> Run<S> {
         ShownWrites { puts, fields, returned: writes.returned().cloned(), plan: self.plan.clone(), codec: self.codec }
     }
 
-    /// What a task wrote, asked or failed with; `known` if it did not run for it now.
+    /// Shows what a task wrote, asked or failed with; `known` if it did not run for it now.
     pub(super) async fn show_writes(&mut self, ix: usize, known: bool) {
-        let node = &self.plan.nodes[self.tasks[ix].node];
-        if node.hidden {
-            return;
+        let events = self.write_events(ix, known);
+        self.send_all(events).await;
+    }
+
+    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData<S>)>) {
+        for (mode, data) in events {
+            self.send(mode, data).await;
         }
-        let name = node.name.to_string();
-        let asked = self.tasks[ix].writes.interrupts().cloned();
-        if let Some(interrupts) = &asked {
-            if self.wants(Mode::Updates) {
-                self.send(Mode::Updates, EventData::Interrupts(interrupts.clone())).await;
+    }
+
+    /// The events of a task that ended, in the order in which they are shown.
+    pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData<S>)> {
+        let mut events = Vec::new();
+        if self.plan.nodes[self.tasks[ix].node].hidden || !self.is_watched() {
+            if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
+                self.note_shown(&interrupts);
             }
-            self.show_values(interrupts).await;
-        } else {
-            let writes = &self.tasks[ix].writes;
-            // A task that failed before it wrote anything has no update to show.
-            let nothing_but_error = writes.error().is_some() && !writes.has_output() && writes.resume().is_none();
-            if !nothing_but_error {
-                self.show_messages(ix, known).await;
-                if self.wants(Mode::Updates) {
-                    let (step, task) = (self.step, self.task_id(ix));
-                    let writes = self.shown_writes(ix, self.config.output.clone());
-                    let update = NodeUpdate { node: name.clone(), step, task, cached: known, writes };
-                    self.send(Mode::Updates, EventData::Updates(update)).await;
-                }
-            }
+            return events;
+        }
+        if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
+            self.add_question(interrupts, &mut events);
+        } else if self.has_update(ix) {
+            self.add_messages(ix, known, &mut events);
+            self.add_update(ix, known, &mut events);
         }
         if !known && (self.wants(Mode::Tasks) || self.wants(Mode::Debug)) {
-            let id = self.task_id(ix);
-            let end = TaskEnd {
-                id,
-                name,
-                error: self.tasks[ix].writes.error().cloned(),
-                interrupts: asked.unwrap_or_default(),
-                writes: self.shown_writes(ix, self.plan.shown.clone()),
-            };
-            self.send_with_debug(Mode::Tasks, self.step, || EventData::TaskEnd(end.clone())).await;
+            self.add_task_end(ix, &mut events);
+        }
+        events
+    }
+
+    fn add_question(&mut self, interrupts: Vec<Interrupt>, events: &mut Vec<(Mode, EventData<S>)>) {
+        self.note_shown(&interrupts);
+        let values = self.wants(Mode::Values).then(|| EventData::Values(self.values(interrupts.clone())));
+        if self.wants(Mode::Updates) {
+            events.push((Mode::Updates, EventData::Interrupts(interrupts)));
+        }
+        events.extend(values.map(|values| (Mode::Values, values)));
+    }
+
+    /// A task that failed before it wrote anything has no update to show.
+    fn has_update(&self, ix: usize) -> bool {
+        let writes = &self.tasks[ix].writes;
+        writes.error().is_none() || writes.has_output() || writes.resume().is_some()
+    }
+
+    fn add_update(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<S>)>) {
+        if self.wants(Mode::Updates) {
+            let (step, task) = (self.step, self.task_id(ix));
+            let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
+            let writes = self.shown_writes(ix, self.config.output.clone());
+            events.push((Mode::Updates, EventData::Updates(NodeUpdate { node, step, task, cached: known, writes })));
+        }
+    }
+
+    fn add_task_end(&mut self, ix: usize, events: &mut Vec<(Mode, EventData<S>)>) {
+        let end = TaskEnd {
+            id: self.task_id(ix),
+            name: self.plan.nodes[self.tasks[ix].node].name.to_string(),
+            error: self.tasks[ix].writes.error().cloned(),
+            interrupts: self.tasks[ix].writes.interrupts().cloned().unwrap_or_default(),
+            writes: self.shown_writes(ix, self.plan.shown.clone()),
+        };
+        if self.wants(Mode::Tasks) {
+            events.push((Mode::Tasks, EventData::TaskEnd(end.clone())));
+        }
+        if self.wants(Mode::Debug) {
+            let event = Box::new(EventData::TaskEnd(end));
+            let debug = DebugEvent { step: self.step, at: SystemTime::now(), event };
+            events.push((Mode::Debug, EventData::Debug(debug)));
         }
     }
 
     /// The chat messages among what a task wrote that nobody has seen yet.
-    async fn show_messages(&mut self, ix: usize, known: bool) {
+    fn add_messages(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<S>)>) {
         if known || !self.wants(Mode::Messages) {
             return;
         }
@@ -200,7 +245,7 @@ impl<S: State> Run<S> {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
             if new && !crate::state::MessageLike::is_removal(&message) {
                 let data = MessageEvent { message, chunk: None, whole, node: node.clone(), step: self.step };
-                self.send(Mode::Messages, EventData::Message(data)).await;
+                events.push((Mode::Messages, EventData::Message(data)));
             }
         }
     }

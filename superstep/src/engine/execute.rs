@@ -16,6 +16,7 @@ use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, cal
 use super::cached::{CacheTurn, follow};
 use super::live::Bits;
 use super::run::{Ended, Run};
+use super::saving::SavedWhen;
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
@@ -506,15 +507,25 @@ impl<S: State> Run<S> {
             }
             return Ok(());
         }
+        self.save_and_show(ix, false).await
+    }
+
+    /// Saves and shows what a task wrote; `known` if it did not run for it now.
+    pub(super) async fn save_and_show(&mut self, ix: usize, known: bool) -> Result<(), Error> {
         if self.shared.durability == Durability::Async {
-            self.show_writes(ix, false).await;
-            self.save_writes(ix).await
-        } else {
-            // What is shown must be saved already.
-            self.save_writes(ix).await?;
-            self.show_writes(ix, false).await;
-            Ok(())
+            self.show_writes(ix, known).await;
+            return self.save_writes(ix).await.map(drop);
         }
+        // What is shown must be saved already.
+        match self.save_writes(ix).await? {
+            SavedWhen::Now => self.show_writes(ix, known).await,
+            // The writes are gone by then, so the events are made here.
+            SavedWhen::WithCheckpoint => {
+                let events = self.write_events(ix, known);
+                self.unshown.extend(events);
+            }
+        }
+        Ok(())
     }
 
     /// A task that was stopped because another failed, or because the run was cancelled.

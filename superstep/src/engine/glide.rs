@@ -40,10 +40,10 @@ enum Over<S: State> {
 }
 
 impl<S: State> Run<S> {
-    /// Whether nobody watches, and steps are saved one by one if at all.
+    /// Whether nobody reads a stream of it or of a graph around it, and steps are saved one by one if at all.
     pub(super) fn may_glide(&self) -> bool {
         let saves_each = self.saver.as_ref().is_none_or(|s| s.durability != Durability::Exit);
-        !self.is_watched() && !self.takes_turns() && saves_each
+        self.shared.sink.is_none() && saves_each
     }
 
     /// Runs steps as long as they are of this kind. The next one is prepared then, and its node may

@@ -24,7 +24,7 @@ use crate::id::{CheckpointId, name_key};
 use crate::node::{Command, Interrupt, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::{Put, State};
-use crate::stream::{Values, View};
+use crate::stream::{EventData, Mode, Values, View};
 
 /// How a graph is run: where its checkpoints are, and what its caller asked for.
 pub(crate) struct LoopConfig {
@@ -96,6 +96,8 @@ pub(crate) struct Run<S: State> {
     pub(super) last_shown: Option<Values<S>>,
     /// The fields that the step's only task has written ahead.
     pub(super) early: Option<Vec<usize>>,
+    /// What tasks have to show that are saved with the checkpoint of the step: shown after it.
+    pub(super) unshown: Vec<(Mode, EventData<S>)>,
     pub(super) desk: Option<Arc<CallDesk<S>>>,
     pub(super) previous_value: Option<Value>,
     /// The record of the next checkpoint, if someone saves it.
@@ -145,6 +147,7 @@ impl<S: State> Run<S> {
             shown: false,
             last_shown: None,
             early: None,
+            unshown: Vec::new(),
             desk: None,
             previous_value: None,
             draft,
@@ -158,12 +161,6 @@ impl<S: State> Run<S> {
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
     pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
         let result = self.drive_inner(input).await;
-        if self.takes_turns() {
-            // As many as a graph takes to end in LangGraph: its result is shown that much later than its last step.
-            for _ in 0..if self.saver.is_some() { 3 } else { 1 } {
-                step_aside().await;
-            }
-        }
         let paused_or_failed = !matches!(result, Ok(Ended::Done));
         let saved = self.save_exit(paused_or_failed).await;
         let flushed = match &mut self.saver {
@@ -216,9 +213,7 @@ impl<S: State> Run<S> {
             if self.is_watched() {
                 self.show_starts().await;
             }
-            if self.takes_turns() && self.has_work() {
-                step_aside().await;
-            }
+            self.give_reader_its_turn().await;
             if self.debug {
                 self.log_step();
             }
@@ -235,13 +230,8 @@ impl<S: State> Run<S> {
         }
     }
 
-    /// Whether graphs that run beside this one inside another have a turn after each of its steps: someone sees what happens when.
-    pub(super) fn takes_turns(&self) -> bool {
-        self.config.nested && self.shared.sink.is_some()
-    }
-
     /// Whether a node of the step is to be run; the start is none.
-    fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         self.tasks.iter().any(|task| !task.skip && !self.plan.nodes[task.node].hidden)
     }
 
@@ -391,6 +381,8 @@ impl<S: State> Run<S> {
         } else if self.shared.durability == Durability::Sync {
             // Commit before showing: nobody must see a step that a crash can take back.
             self.put_checkpoint(Source::Loop).await?;
+            let unshown = std::mem::take(&mut self.unshown);
+            self.send_all(unshown).await;
             if show {
                 self.show_values(&[]).await;
             }
@@ -546,19 +538,6 @@ impl<S: State> Run<S> {
     pub(super) fn note_message_ids(&self) {
         lock(&self.shared.seen_messages).extend(self.live.state.message_ids());
     }
-}
-
-/// Lets those go first that are ready. In the order in which they came: the runtime's own way of it turns them round.
-async fn step_aside() {
-    let mut aside = false;
-    std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut aside, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// What is to be done with a step that was prepared.

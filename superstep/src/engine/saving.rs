@@ -11,11 +11,19 @@ use super::run::Run;
 use super::save::{Header, Unsaved};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, Name, Source};
+use crate::checkpoint::{Codec, Durability, Name, Source};
 use crate::error::Error;
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
 use crate::state::State;
+
+/// When what a task wrote is saved, if it is.
+pub(super) enum SavedWhen {
+    /// It is, or is on its way.
+    Now,
+    /// When the checkpoint of the step is.
+    WithCheckpoint,
+}
 
 impl<S: State> Run<S> {
     pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
@@ -200,9 +208,9 @@ impl<S: State> Run<S> {
     }
 
     /// Saves what a task wrote, unless only the end of the run is saved.
-    pub(super) async fn save_writes(&mut self, ix: usize) -> Result<(), Error> {
+    pub(super) async fn save_writes(&mut self, ix: usize) -> Result<SavedWhen, Error> {
         if self.saver.is_none() {
-            return Ok(());
+            return Ok(SavedWhen::Now);
         }
         let id = self.task_id(ix);
         let path = self.path_name(ix);
@@ -211,6 +219,8 @@ impl<S: State> Run<S> {
         let exit = self.saves_at_exit();
         // The checkpoint of a step with one task follows at once: both are saved together.
         let alone = self.tasks.len() == 1 && ended && !exit;
+        // Its record will say that the task has to run again, unless its step is saved.
+        let unsaved = !exit && ended && self.holds_unsaved(&writes);
         let mut again = self.handles_again(ix, id).then(|| writes.how_it_went());
         let result = match (&self.saver, &mut self.draft) {
             (Some(saver), Some(draft)) if alone && self.saved.is_some() => {
@@ -227,7 +237,12 @@ impl<S: State> Run<S> {
             }
         }
         self.tasks[ix].writes = writes;
-        result
+        result.map(|()| if alone || unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
+    }
+
+    fn holds_unsaved(&self, writes: &TaskWrites<S>) -> bool {
+        let is_unsaved = |codec: &Codec<S>| writes.puts.iter().any(|put| codec.is_unsaved(&put.write));
+        self.saver.as_ref().is_some_and(|saver| is_unsaved(saver.scribe.codec))
     }
 
     /// Whether it is an error handler that finished in an earlier run. What it wrote then stays saved, though nobody reads

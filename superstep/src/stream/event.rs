@@ -90,7 +90,7 @@ impl ForeignEvent {
 }
 
 /// What an event tells, with the type of its state erased.
-pub(crate) trait AnyEvent: Any + Send {
+pub(crate) trait AnyEvent: Any + Send + Sync {
     /// The event as JSON, as far as its own graph knows how to show it.
     fn json(&self) -> Option<Value>;
 }

@@ -27,6 +27,7 @@ mod housekeeping;
 mod input_by_hand;
 mod json_shown;
 mod lease;
+mod live_streams;
 mod messages;
 mod migrate;
 #[cfg(feature = "conformance")]
@@ -49,6 +50,7 @@ mod seal;
 #[cfg(all(feature = "encryption", any(feature = "sqlite", feature = "postgres")))]
 mod sealed;
 mod seeds;
+mod shown_when_saved;
 mod spans;
 #[cfg(feature = "sqlite")]
 mod sqlite;

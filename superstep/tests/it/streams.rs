@@ -218,21 +218,3 @@ async fn json_leaves_out_what_is_never_encoded_and_says_what_cannot_be() {
     assert_eq!((shown.get("cache"), &shown["topic"]), (None, &json!("tea")), "{shown}");
     assert!(shown["pairs"]["__error__"].is_string(), "{shown}");
 }
-
-/// As in LangGraph: a step each, so that what is shown does not depend on which graph happens not to wait.
-#[tokio::test]
-async fn graphs_beside_each_other_take_turns_while_someone_watches() {
-    let mut short = StateGraph::new();
-    short.add_node("p", says("p")).add_node("q", says("q")).add_sequence(["p", "q"]);
-    let app = saved(
-        StateGraph::new()
-            .add_node("x", a_b_c().compile().unwrap())
-            .add_node("y", short.compile().unwrap())
-            .add_edge(START, "x")
-            .add_edge(START, "y"),
-    );
-    let seen = events(app.stream(Notes::update().total(1)).thread("t").subgraphs().start()).await;
-    let inside = seen.iter().filter(|event| event["path"] != json!([]));
-    let nodes: Vec<_> = inside.filter_map(|event| event["data"].as_object()?.keys().next().cloned()).collect();
-    assert_eq!(nodes, ["a", "p", "b", "q", "c"]);
-}

@@ -290,6 +290,37 @@ async fn check_without_serde(saver: impl Checkpointer + Clone) {
     assert_eq!(log.replay(Plain::initial()).unwrap(), Plain(1111));
 }
 
+/// The record of such a task says that it has to run again, unless its step is saved: so it is not shown before.
+#[tokio::test]
+async fn what_cannot_be_saved_by_itself_is_shown_with_its_step() {
+    let broken = Arc::new(AtomicBool::new(true));
+    let fails = broken.clone();
+    let mut graph = StateGraph::<Workflow<Plain>>::new();
+    graph
+        .add_node("ends", |_: Workflow<Plain>| Workflow::<Plain>::mutate([More(1)]))
+        .add_node("fails", move |_: Workflow<Plain>| {
+            if fails.load(Ordering::SeqCst) { Err("not yet") } else { Ok(Workflow::<Plain>::mutate([More(10)])) }
+        })
+        .add_edge(START, "ends")
+        .add_edge(START, "fails");
+    let app = graph.projection_checkpointer(superstep::MemorySaver::new()).compile().unwrap();
+    let shown = async |mut stream: superstep::EventStream<Workflow<Plain>>| {
+        let mut shown = Vec::new();
+        while let Some(Ok(event)) = stream.next().await {
+            if let superstep::EventData::Updates(update) = event.data {
+                shown.push(update.node);
+            }
+        }
+        shown
+    };
+    let input = Workflow::<Plain>::mutate([More(1000)]);
+    let first = app.stream(input).thread("t").durability(Durability::Sync).start();
+    assert_eq!(shown(first).await, [""; 0]);
+    broken.store(false, Ordering::SeqCst);
+    let second = app.stream(GoOn).thread("t").durability(Durability::Sync).start();
+    assert_eq!(shown(second).await, ["ends", "fails"]);
+}
+
 /// The second update of one step could not be merged with the first one, and the thread could not go on.
 #[tokio::test]
 async fn updates_that_come_with_answers_are_saved_without_serde_too() {
