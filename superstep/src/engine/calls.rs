@@ -120,7 +120,11 @@ impl<S: State> CallDesk<S> {
     /// Shows and saves what a call came to.
     async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
         self.show_end(call, &came_to, cached).await;
-        self.save(call.id, TaskWrites::only(came_to)).await
+        let saved = self.save(call.id, TaskWrites::only(came_to)).await;
+        saved.map_err(|error| {
+            let called = format!("task `{}`", call.name);
+            error.written_by(&call.name, &called).in_step(call.caller.task.step)
+        })
     }
 
     async fn show_end(&self, call: &OneCall, came_to: &Rest<S>, cached: bool) {
@@ -170,7 +174,11 @@ impl<S: State> CallDesk<S> {
         let value = self.settle(&call, &cx, result).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
-            cache.set(vec![(key, crate::state::encode(&value)?.into(), ttl)]).await?;
+            let bytes = crate::state::encode(&value).map_err(|why| {
+                let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
+                Error::new(ErrorKind::Store, words).at(&call.name)
+            })?;
+            cache.set(vec![(key, bytes.into(), ttl)]).await?;
         }
         Ok(value)
     }

@@ -135,7 +135,10 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<Mutex<St
             Ok(len) = client.read(&mut from_client) => {
                 if is_silent {
                     // Who gives up ends what it began on the server too.
-                    if len == 0 { return } else { continue }
+                    if len == 0 {
+                        return;
+                    }
+                    continue;
                 }
                 for frame in requests.feed(&from_client[..len]) {
                     let mut state = state.lock().unwrap();
