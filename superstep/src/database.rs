@@ -14,7 +14,7 @@ pub use error::DatabaseError;
 #[cfg(feature = "postgres-tls")]
 pub use postgres::PostgresTls;
 #[cfg(feature = "postgres")]
-pub(crate) use postgres::{Client as PostgresClient, Transaction as PostgresTransaction};
+pub(crate) use postgres::{Client as PostgresClient, Fault as PostgresFault, Transaction as PostgresTransaction};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "sqlite")]

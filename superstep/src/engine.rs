@@ -30,5 +30,5 @@ pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use live::Bits;
 pub(crate) use revise::{Revision, revise};
 pub(crate) use run::{Ended, LoopConfig, Run, RunInput};
-pub(crate) use save::Saver;
+pub(crate) use save::{Reading, Saver};
 pub(crate) use writes::is_reserved;

@@ -448,6 +448,17 @@ impl Error {
         self
     }
 
+    /// Says whose value could not be saved, if that is what is wrong.
+    pub(crate) fn written_by(mut self, name: &str, called: &str) -> Self {
+        let cause = self.0.source.as_ref().and_then(|source| source.downcast_ref());
+        if self.0.node.is_none() && matches!(cause, Some(CheckpointError::Codec { .. })) {
+            self.0.message = format!("what {called} gave cannot be saved");
+            self.0.gap = Some(self.0.message.len());
+            self.0.node = Some(name.to_owned());
+        }
+        self
+    }
+
     /// Says which error a handler was called for.
     pub(crate) fn while_handling(mut self, first: &TaskError) -> Self {
         self.0.message = format!("{} (called for \"{}\")", self.0.message, first.message);

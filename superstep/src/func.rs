@@ -111,6 +111,10 @@ impl Persist for Returned {
         *(if field == VALUE { &mut self.value } else { &mut self.saved }) = Some(crate::state::decode(bytes)?);
         Ok(())
     }
+
+    fn write_to_json((): &(), write: &(usize, Value)) -> Result<Option<Value>, CodecError> {
+        Ok(Some(write.1.clone()))
+    }
 }
 
 /// What an entrypoint returns to its caller, and what it saves for the next run instead.

@@ -18,7 +18,7 @@ use crate::graph_output::Output;
 use crate::id::CheckpointId;
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
-use crate::state::{IntoUpdate, State};
+use crate::state::{IntoUpdate, State, check_levels};
 use crate::stream::{EventStream, Mode, Modes, Sink};
 
 /// The limit of steps of a run that sets none.
@@ -436,6 +436,9 @@ impl Options {
         }
         if self.checkpoint.is_some() && checkpointer.is_none() {
             return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
+        }
+        for (key, value) in self.metadata.iter().filter(|_| checkpointer.is_some()) {
+            check_levels(value).map_err(|why| Error::invalid(format!("metadata `{key}` cannot be saved: {why}")))?;
         }
         Ok(Arc::new(RunShared {
             thread: self.thread.clone(),

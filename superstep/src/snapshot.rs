@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::Source;
+use crate::checkpoint::{CheckpointError, Source};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
@@ -71,6 +71,9 @@ pub struct StateSnapshot<S: State> {
     pub tasks: Vec<TaskSnapshot<S>>,
     /// The questions of these tasks.
     pub interrupts: Vec<Interrupt>,
+    /// What of a checkpoint in a history is nested too deep to be read: such fields have no value, and what tasks wrote
+    /// after it is not shown. [`update`](crate::Thread::update) puts other values in their place.
+    pub unreadable: Vec<CheckpointError>,
     pub(crate) values: Values<S>,
 }
 

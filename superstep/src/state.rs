@@ -5,6 +5,7 @@
 //! on which task finished first.
 
 mod as_json;
+mod bytes;
 mod field;
 mod json;
 mod message;
@@ -17,6 +18,9 @@ use std::borrow::Cow;
 use crate::error::InvalidUpdate;
 
 pub(crate) use as_json::{decode_json, json_of};
+pub(crate) use bytes::{
+    DEEPEST, Reader, check_end, check_levels, decode, decode_in_place, encode, encode_into, is_deeper,
+};
 pub use field::Field;
 pub(crate) use json::json_object;
 pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
@@ -437,15 +441,32 @@ impl std::fmt::Debug for Scratch {
 /// assert_eq!(error.to_string(), "not a map");
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CodecError(String);
+#[error("{why}")]
+pub struct CodecError {
+    why: String,
+    /// The value, not its type, is in the way.
+    is_too_deep: bool,
+}
 
 crate::error::shown_in_words!(CodecError);
 
 impl CodecError {
     /// An error with these words.
     pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self { why: why.into(), is_too_deep: false }
+    }
+
+    pub(crate) fn too_deep(why: String) -> Self {
+        Self { why, is_too_deep: true }
+    }
+
+    /// The same, said of a part of something larger.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Self { why: format!("{what}: {}", self.why), ..self }
+    }
+
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.is_too_deep
     }
 }
 
@@ -463,7 +484,7 @@ pub trait Storable<'checked>: Sized {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: serde::Serialize + serde::de::DeserializeOwned> Storable<'_> for T {
+impl<T: serde::Serialize + serde::de::DeserializeOwned + std::marker::Send> Storable<'_> for T {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError> {
         encode_into(self, out)
     }
@@ -475,19 +496,4 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Storable<'_> for T {
     fn to_json(&self) -> Result<serde_json::Value, CodecError> {
         json_of(self)
     }
-}
-
-/// Encodes with field names kept, so that fields may come and go between releases.
-pub(crate) fn encode_into<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
-    rmp_serde::encode::write_named(out, value).map_err(|e| CodecError::new(e.to_string()))
-}
-
-pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> Result<crate::checkpoint::Blob, CodecError> {
-    let mut out = Vec::new();
-    encode_into(value, &mut out)?;
-    Ok(out.into())
-}
-
-pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    rmp_serde::from_slice(bytes).map_err(|e| CodecError::new(e.to_string()))
 }

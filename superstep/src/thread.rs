@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub use change::{Fork, Revise, Superstep};
 
 use crate::checkpoint::{Checkpointer, ListQuery};
-use crate::engine::{Looking, Revision, Saver, revise, snapshot_of};
+use crate::engine::{Looking, Reading, Revision, Saver, revise, snapshot_of};
 use crate::error::Error;
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::id::CheckpointId;
@@ -192,11 +192,12 @@ impl<S: State> Thread<S> {
         if let (None, Some(id)) = (&saved, self.checkpoint) {
             return Err(self.no_such_checkpoint(id));
         }
-        let looking = Looking { live: self.checkpoint.is_none(), deep };
+        let looking = Looking { live: self.checkpoint.is_none(), deep, reading: Reading::Whole };
         snapshot_of(&self.graph, &saver, saved, looking).await
     }
 
-    /// All checkpoints, newest first.
+    /// All checkpoints, newest first. Values that are nested too deep to be read are left out, and named in
+    /// [`unreadable`](StateSnapshot::unreadable).
     ///
     /// # Errors
     /// If the graph has no checkpointer, or reading fails.
@@ -214,12 +215,14 @@ impl<S: State> Thread<S> {
         let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
         let mut history = Vec::with_capacity(found.len());
         for saved in found {
-            history.push(snapshot_of(&self.graph, &saver, Some(saved), Looking { live: false, deep: false }).await?);
+            let looking = Looking { live: false, deep: false, reading: Reading::WithoutTooDeep };
+            history.push(snapshot_of(&self.graph, &saver, Some(saved), looking).await?);
         }
         Ok(history)
     }
 
-    /// Changes the state; await it, after saying as which node if that is not clear.
+    /// Changes the state; await it, after saying as which node if that is not clear. If a field is nested too deep to be
+    /// read, it must be among those that are written.
     pub fn update(&self, update: impl IntoOutcome<S>) -> Revise<S> {
         Revise::new(self.clone(), update)
     }

@@ -30,7 +30,8 @@ use crate::seal::Seal;
 /// Keeps checkpoints in a PostgreSQL database; clones share it.
 ///
 /// A save is one round trip, and is answered when it is committed. Many processes may use one schema: whoever claims a
-/// thread last has it. If the connection is lost in the middle, the same is tried once more on another one.
+/// thread last has it. If the connection is lost in the middle, or nothing comes over it for
+/// [too long](crate::PostgresBuilder::answer_timeout), the same is tried once more on another one.
 ///
 /// ```no_run
 /// use superstep::{AgentState, EchoAgent, Message, PostgresDatabase, PostgresSaver, StateGraph, START};
@@ -125,10 +126,10 @@ impl PostgresSaver {
 
 use again_if_lost;
 
-/// Whether nobody knows what became of it, because the connection broke.
+/// Whether nobody knows what became of it, because the connection broke or nothing came over it.
 fn is_lost(error: &CheckpointError) -> bool {
     let CheckpointError::Backend(error) = error else { return false };
-    matches!(error.downcast_ref(), Some(DatabaseError::Connection { .. }))
+    matches!(error.downcast_ref(), Some(DatabaseError::Connection { .. } | DatabaseError::Silent { .. }))
 }
 
 /// Nothing has a name that PostgreSQL cannot keep.

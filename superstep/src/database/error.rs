@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::shown_in_words;
 use crate::{CacheError, CheckpointError, StoreError};
@@ -112,6 +113,17 @@ pub enum DatabaseError {
         /// What the driver said.
         source: Cause,
     },
+    /// It said nothing for too long: it is stopped, or the network lost the connection without telling. What became of the
+    /// statement is not known; it may work when tried again.
+    #[error(
+        "database `{database}` did not answer within {limit:?}; try again, or allow more with `PostgresBuilder::answer_timeout`"
+    )]
+    Silent {
+        /// The path or address.
+        database: String,
+        /// How long it had.
+        limit: Duration,
+    },
     /// It was closed.
     #[error("database `{database}` is closed; open it again")]
     Closed {
@@ -151,7 +163,7 @@ impl DatabaseError {
     /// assert!(!closed.is_transient());
     /// ```
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Connection { .. } | Self::RolledBack { .. })
+        matches!(self, Self::Busy { .. } | Self::Connection { .. } | Self::Silent { .. } | Self::RolledBack { .. })
     }
 }
 

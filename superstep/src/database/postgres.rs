@@ -4,6 +4,7 @@
 //! So connections may come from PgBouncer in transaction mode, where each transaction may have another session.
 
 mod builder;
+mod client;
 mod connect;
 mod fault;
 mod migrate;
@@ -14,6 +15,7 @@ mod tls;
 mod transaction;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
 
@@ -22,12 +24,10 @@ use super::sql::postgres::Schema;
 use super::{Component, DatabaseError};
 
 pub use self::builder::PostgresBuilder;
+pub(crate) use self::client::{Client, Fault};
 #[cfg(feature = "postgres-tls")]
 pub use self::tls::PostgresTls;
 pub(crate) use self::transaction::Transaction;
-
-/// A connection from the pool, which it goes back to when dropped. One that was lost does not.
-pub(crate) type Client = deadpool_postgres::Client;
 
 /// A schema of a PostgreSQL database. Clones are the same database.
 ///
@@ -50,6 +50,8 @@ struct Parts {
     name: String,
     schema: Schema,
     pool: Pool,
+    /// How long an answer is waited for.
+    patience: Duration,
 }
 
 impl PostgresDatabase {
@@ -104,7 +106,8 @@ impl PostgresDatabase {
 
     /// A connection, as soon as one is free.
     pub(crate) async fn client(&self) -> Result<Client, DatabaseError> {
-        self.0.pool.get().await.map_err(|error| fault::of_pool(&self.0.name, error))
+        let pooled = self.0.pool.get().await.map_err(|error| fault::of_pool(self, error))?;
+        Ok(Client::new(pooled, self.0.patience))
     }
 
     /// Forgets the connections that nobody uses: when one was lost, others may be as well.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::apply::{Applied, apply, apply_start, guarded, put_into};
 use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
-use super::save::Loaded;
+use super::save::{Loaded, Reading};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{ListQuery, Source};
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Answers, Command, Goto, Interrupt};
 use crate::plan::{END, InputMode};
-use crate::state::{Put, State};
+use crate::state::{Put, State, check_levels};
 
 /// An update for a workflow, which runs on a value.
 pub(super) fn no_value() -> Error {
@@ -41,7 +41,7 @@ impl<S: State> Run<S> {
         }
         let mut last_step = -2;
         if let Some(loaded) = self.find_checkpoint().await? {
-            let Loaded { record, live, pending, is_older } = *loaded;
+            let Loaded { record, live, pending, is_older, .. } = *loaded;
             if let Some(saver) = self.saver.as_mut() {
                 saver.older = is_older.then_some((record.id, self.plan.version));
             }
@@ -77,7 +77,7 @@ impl<S: State> Run<S> {
             saver.epoch = *self.shared.epoch.get().expect("the outermost graph has claimed the thread");
             self.find_inside(addressed).await?
         } else {
-            let (head, found) = saver.claim(&self.plan, addressed).await?;
+            let (head, found) = saver.claim(&self.plan, addressed, Reading::Whole).await?;
             let _ = self.shared.epoch.set(saver.epoch);
             self.head = head;
             found
@@ -272,10 +272,12 @@ impl<S: State> Run<S> {
             }
             Some(Answers::ById(map)) => {
                 self.check_answers(&map)?;
+                map.values().try_for_each(savable_answer)?;
                 self.config.resume_map = Some(Arc::new(map));
                 None
             }
             Some(Answers::One(value)) => {
+                savable_answer(&value)?;
                 if self.has_several_questions() {
                     let words = "several questions are open; answer by their ids with `Resume::by_id`";
                     return Err(Error::new(ErrorKind::AmbiguousResume, words));
@@ -409,4 +411,9 @@ impl<S: State> Run<S> {
         }
         Ok(apply(&self.plan, &mut self.live, start, batch, None)?)
     }
+}
+
+/// An answer that could not be saved is refused before it is given to its question.
+fn savable_answer(answer: &Value) -> Result<(), Error> {
+    check_levels(answer).map_err(|why| Error::invalid(format!("the answer cannot be saved: {why}")))
 }

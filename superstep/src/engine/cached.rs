@@ -13,12 +13,12 @@ use super::run::Run;
 use super::save::Scribe;
 use super::writes::TaskWrites;
 use crate::cache::{Cache, CacheKey, Flight, Landing, Turn, take_off};
-use crate::checkpoint::Codec;
-use crate::error::{Error, ErrorKind};
+use crate::checkpoint::{CheckpointError, Codec};
+use crate::error::{Error, ErrorKind, called};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
 use crate::plan::Plan;
-use crate::state::{State, decode, encode};
+use crate::state::{CodecError, FieldKind, State, decode, encode};
 use crate::stream::ShownInput;
 
 impl<S: State> Run<S> {
@@ -37,13 +37,13 @@ impl<S: State> Run<S> {
                 let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
                 key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e).in_step(step))?
             }
-            None => self.whole_input_key(node, input),
+            None => self.whole_input_key(node, input)?,
         };
         let namespace = vec!["superstep".to_owned(), self.plan.name.to_string(), node.name.to_string()];
         Ok(Some(CacheKey { namespace, key: key_text(node.run.made_of, &key) }))
     }
 
-    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Vec<u8> {
+    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Result<Vec<u8>, Error> {
         let shown = ShownInput::Task {
             input: std::sync::Arc::new(input.clone()),
             present: self.live.present.clone(),
@@ -53,7 +53,26 @@ impl<S: State> Run<S> {
             plan: self.plan.clone(),
             codec: self.codec,
         };
-        shown.json(None).to_string().into_bytes()
+        let text = shown.json(None).to_string();
+        if text == "null" || text.contains("__error__") {
+            let refused =
+                |why| Error::invalid(format!("the cache key of {} cannot be made: {why}", called(&node.name)));
+            self.check_shown(input).map_err(|why| refused(why).at(&node.name).in_step(self.step))?;
+        }
+        Ok(text.into_bytes())
+    }
+
+    /// Whether all of an input can be shown: what cannot be looks like other input that cannot be.
+    fn check_shown(&self, input: &TaskInput<S>) -> Result<(), CodecError> {
+        let (Some(codec), schema) = (self.codec, &self.plan.schema) else { return Ok(()) };
+        match input {
+            TaskInput::Sent(payload) => payload.to_json().map(drop),
+            TaskInput::State(state) => self.plan.fields().iter().enumerate().try_for_each(|(field, spec)| {
+                let write = state.read(schema, field).filter(|_| spec.kind() != FieldKind::Untracked);
+                let shown = write.map(|write| (codec.to_json)(schema, &write)).transpose();
+                shown.map(drop).map_err(|why| why.of(&format!("field `{}`", spec.name())))
+            }),
+        }
     }
 
     /// The cache of the run, or that of a graph inside if the run has none.
@@ -101,8 +120,15 @@ impl<S: State> Run<S> {
         if writes.puts.iter().any(|put| codec.is_unsaved(&put.write)) {
             return Ok(());
         }
-        let scribe = Scribe::new(codec, &self.plan.texts);
-        let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into())?;
+        let scribe = Scribe::new(codec, &self.plan.texts, "".into());
+        let name = &self.plan.nodes[self.tasks[ix].node].name;
+        let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error {
+            CheckpointError::Codec { what, why, .. } => {
+                let words = format!("the result of {} cannot be kept in the cache: {what}: {why}", called(name));
+                Error::new(ErrorKind::Store, words).at(name)
+            }
+            other => other.into(),
+        })?;
         let entries: Vec<(String, Vec<u8>, bool)> =
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;
@@ -131,7 +157,8 @@ impl<S: State> Known<S> {
     async fn writes(&self) -> Result<Option<TaskWrites<S>>, Error> {
         let found = self.cache.get(std::slice::from_ref(&self.key)).await.map_err(failed)?;
         let Some(bytes) = found.into_iter().next().flatten() else { return Ok(None) };
-        let writes = cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r));
+        let writes = cached_writes(&bytes)
+            .and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r).map_err(|e| e.to_string()));
         let writes = writes.inspect_err(|why| tracing::warn!(why, "a cached result does not decode")).ok();
         Ok(writes.filter(TaskWrites::is_finished))
     }

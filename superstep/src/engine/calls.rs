@@ -91,7 +91,14 @@ impl<S: State> CallDesk<S> {
         lock(&self.done).clone()
     }
 
-    async fn save(&self, id: TaskId, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+    async fn save(&self, call: &OneCall, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+        self.save_record(call.id, writes).await.map_err(|error| {
+            let called = format!("task `{}`", call.name);
+            error.written_by(&call.name, &called).in_step(call.caller.task.step)
+        })
+    }
+
+    async fn save_record(&self, id: TaskId, writes: &mut TaskWrites<S>) -> Result<(), Error> {
         lock(&self.done).push((id, writes.clone()));
         let (Some(saver), Some(saved)) = (&self.saver, self.saved) else { return Ok(()) };
         if saver.durability == Durability::Exit {
@@ -121,12 +128,12 @@ impl<S: State> CallDesk<S> {
     async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
         let mut writes = TaskWrites::only(came_to);
         if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
-            self.save(call.id, &mut writes).await?;
+            self.save(call, &mut writes).await?;
             self.show_end(call, &writes, cached).await;
             return Ok(());
         }
         self.show_end(call, &writes, cached).await;
-        self.save(call.id, &mut writes).await
+        self.save(call, &mut writes).await
     }
 
     async fn show_end(&self, call: &OneCall, writes: &TaskWrites<S>, cached: bool) {
@@ -180,7 +187,11 @@ impl<S: State> CallDesk<S> {
         let value = self.settle(&call, &cx, result).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
-            cache.set(vec![(key, crate::state::encode(&value)?.into(), ttl)]).await?;
+            let bytes = crate::state::encode(&value).map_err(|why| {
+                let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
+                Error::new(ErrorKind::Store, words).at(&call.name)
+            })?;
+            cache.set(vec![(key, bytes.into(), ttl)]).await?;
         }
         Ok(value)
     }

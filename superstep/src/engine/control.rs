@@ -151,12 +151,13 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
     write_last_seen(out, live);
     out.number(live.sends.len() as u64);
     for send in &live.sends {
-        out.bytes(&encode_send(plan, send)?);
+        let saved = encode_send(plan, send).map_err(|why| format!("a send to `{}`: {why}", send.node))?;
+        out.bytes(&saved);
     }
     match &live.start {
         Some(start) => {
             let mut bytes = Vec::with_capacity(64);
-            encode_into(&saved_start(plan, codec, start)?, &mut bytes).map_err(|e| e.to_string())?;
+            encode_into(&saved_start(plan, codec, start)?, &mut bytes).map_err(|e| format!("the input: {e}"))?;
             out.bytes(&bytes);
         }
         None => out.number(0),

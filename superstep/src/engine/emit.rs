@@ -116,6 +116,7 @@ impl<S: State> Run<S> {
             metadata: (*self.shared.metadata).clone(),
             tasks: (0..self.tasks.len()).map(|ix| self.shown_task(ix)).collect(),
             interrupts: Vec::new(),
+            unreadable: Vec::new(),
             values,
         }
     }

@@ -295,7 +295,7 @@ impl<S: State> Run<S> {
         if !self.is_quiet()
             && let Err(error) = self.keep_for_others(writes)
         {
-            return Some(End::Failed(error));
+            return Some(End::Failed(self.given_by(node, error)));
         }
         Some(match self.branch_now(plan, node, writes, Vec::new()) {
             Ok(updated) => {

@@ -173,7 +173,7 @@ impl<S: State> Run<S> {
             Ok(branches) => branches,
             Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };
-        let puts = self.draft_puts(plan, &mut writes)?;
+        let puts = self.draft_puts(plan, &mut writes).map_err(|error| self.given_by(node, error))?;
         if branches {
             match self.branch_now(plan, node, &mut writes, updated) {
                 Ok(early) => updated = early,
@@ -201,7 +201,11 @@ impl<S: State> Run<S> {
         }
         self.source = Some(Source::Loop);
         self.checkpoint = None;
-        let unsaved = if self.saver.is_some() { self.put_checkpoint_now(cx)? } else { None };
+        let unsaved = if self.saver.is_some() {
+            self.put_checkpoint_now(cx).map_err(|error| self.given_by(node, error))?
+        } else {
+            None
+        };
         self.step += 1;
         Ok(unsaved.map_or(Over::Yes, Over::Save))
     }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
 use super::live::{Bits, Live, Start};
-use super::save::{Loaded, Saver};
+use super::save::{Loaded, Reading, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Codec, SavedCheckpoint};
@@ -100,6 +100,7 @@ pub(crate) struct Looking {
     pub(crate) live: bool,
     /// With the states of subgraphs.
     pub(crate) deep: bool,
+    pub(crate) reading: Reading,
 }
 
 /// The snapshot of a saved checkpoint; of an empty thread if there is none.
@@ -111,7 +112,7 @@ pub(crate) async fn snapshot_of<S: State>(
 ) -> Result<StateSnapshot<S>, Error> {
     let plan = &graph.plan;
     let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
-    let Loaded { record, mut live, pending, .. } = *saver.decode(plan, saved)?;
+    let Loaded { record, mut live, pending, too_deep, .. } = *saver.decode_as(plan, saved, looking.reading)?;
     live.journal = None;
     let step = record.step + 1;
     let mut tasks = tasks::next_tasks(plan, &live, None);
@@ -162,6 +163,7 @@ pub(crate) async fn snapshot_of<S: State>(
         metadata: (*record.metadata).clone(),
         interrupts: snapshots.iter().flat_map(|t| t.interrupts.iter().cloned()).collect(),
         tasks: snapshots,
+        unreadable: too_deep.into_iter().map(|value| value.error).collect(),
         values: values_of(graph, live.state, live.present),
     })
 }
@@ -236,5 +238,6 @@ fn empty_snapshot<S: State>(graph: &CompiledStateGraph<S>) -> StateSnapshot<S> {
         metadata: std::collections::BTreeMap::new(),
         tasks: Vec::new(),
         interrupts: Vec::new(),
+        unreadable: Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
 use super::run::RunInput;
-use super::save::{Draft, Header, Journal, Loaded, Pending, Saver};
+use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
@@ -41,7 +41,9 @@ pub(crate) async fn revise<S: State>(
     checkpoint: Option<CheckpointId>,
     revision: Revision<S>,
 ) -> Result<CheckpointId, Error> {
-    let (head, loaded) = saver.claim(&graph.plan, checkpoint).await?;
+    // An update may put other values in the place of those that cannot be read.
+    let reading = if matches!(revision, Revision::AsNodes(_)) { Reading::WithoutTooDeep } else { Reading::Whole };
+    let (head, loaded) = saver.claim(&graph.plan, checkpoint, reading).await?;
     if let (None, Some(id)) = (&loaded, checkpoint) {
         return Err(Error::invalid(format!("thread `{}` has no checkpoint {id}", saver.thread)));
     }
@@ -88,6 +90,7 @@ struct Reviser<'a, S: State> {
     record: Option<CheckpointRecord>,
     live: Live<S>,
     pending: Pending<S>,
+    too_deep: Vec<TooDeep>,
     /// The step of the checkpoint; -1 if there is none.
     step: i64,
     task_step: i64,
@@ -101,16 +104,16 @@ impl<'a, S: State> Reviser<'a, S> {
         loaded: Option<Box<Loaded<S>>>,
     ) -> Self {
         let plan = &graph.plan;
-        let (record, live, pending) = match loaded.map(|loaded| *loaded) {
-            Some(Loaded { record, live, pending, .. }) => (Some(record), live, pending),
+        let (record, live, pending, too_deep) = match loaded.map(|loaded| *loaded) {
+            Some(Loaded { record, live, pending, too_deep, .. }) => (Some(record), live, pending, too_deep),
             None => {
                 let mut live = Live::empty(plan);
                 live.journal = Some(Journal::default());
-                (None, live, Pending::default())
+                (None, live, Pending::default(), Vec::new())
             }
         };
         let step = record.as_ref().map_or(-1, |r| r.step);
-        Self { plan, saver, head, record, live, pending, step, task_step: step + 1 }
+        Self { plan, saver, head, record, live, pending, too_deep, step, task_step: step + 1 }
     }
 
     /// The tasks of the checkpoint, with their ids.
@@ -232,11 +235,25 @@ impl<'a, S: State> Reviser<'a, S> {
             }
             batch.push(Applied { node: None, woken: None, ends_step: true, writes });
         }
+        self.check_replaced(&batch)?;
         apply(self.plan, &mut self.live, None, batch, None)?;
         self.live.updated = None;
         let base = self.base();
         // Results by hand are saved with the checkpoint that they made, or not at all.
         self.save(Source::Update, self.step + 1, base, base, results).await
+    }
+
+    /// A field that cannot be read must get another value.
+    fn check_replaced(&mut self, batch: &[Applied<S>]) -> Result<(), Error> {
+        let plan = self.plan;
+        let is_written = |field: usize| {
+            let mut puts = batch.iter().flat_map(|applied| &applied.writes.puts);
+            puts.any(|put| S::field_of(&plan.schema, &put.write) == Some(field))
+        };
+        match self.too_deep.iter().position(|value| value.field.is_some_and(|field| !is_written(field))) {
+            Some(left) => Err(self.too_deep.swap_remove(left).error.into()),
+            None => Ok(()),
+        }
     }
 
     fn made_up_id(&self, ix: usize) -> TaskId {

@@ -370,6 +370,7 @@ impl<S: State> Run<S> {
     async fn after_tick(&mut self) -> Result<bool, Error> {
         let written = self.wrote_output();
         let stops_here = self.stops_after();
+        let only = if let [task] = &*self.tasks { Some(task.node) } else { None };
         let updated = self.apply_tasks()?;
         let show = written && self.touches_output(&updated);
         self.live.updated = Some(updated);
@@ -380,7 +381,7 @@ impl<S: State> Run<S> {
             self.next_step_unseen(show);
         } else if self.shared.durability == Durability::Sync {
             // Commit before showing: nobody must see a step that a crash can take back.
-            self.put_checkpoint(Source::Loop).await?;
+            self.put_step(only).await?;
             let unshown = std::mem::take(&mut self.unshown);
             self.send_all(unshown).await;
             if show {
@@ -390,7 +391,7 @@ impl<S: State> Run<S> {
             if show {
                 self.show_values(&[]).await;
             }
-            self.put_checkpoint(Source::Loop).await?;
+            self.put_step(only).await?;
         }
         if stops_here && self.live.max_version > self.live.stop_seen {
             self.prepare();

@@ -34,11 +34,18 @@ use crate::state::{CodecError, Put, Scratch, State};
 pub(crate) struct Scribe<S: State> {
     pub(crate) codec: &'static Codec<S>,
     pub(crate) labels: Arc<Labels>,
+    pub(crate) thread: Arc<str>,
 }
 
 impl<S: State> Scribe<S> {
-    pub(crate) fn new(codec: &'static Codec<S>, texts: &Arc<Texts>) -> Self {
-        Self { codec, labels: Labels::new(texts.clone()) }
+    pub(crate) fn new(codec: &'static Codec<S>, texts: &Arc<Texts>, thread: Arc<str>) -> Self {
+        Self { codec, labels: Labels::new(texts.clone()), thread }
+    }
+
+    /// Why something cannot be part of a checkpoint that is being made.
+    pub(crate) fn unsavable(&self, what: impl Into<String>, why: &dyn std::fmt::Display) -> CheckpointError {
+        let (thread, checkpoint) = (self.thread.to_string(), "being made".to_owned());
+        CheckpointError::Codec { thread, checkpoint, what: what.into(), why: why.to_string() }
     }
 
     /// The record of a write to a channel.
@@ -55,7 +62,7 @@ impl<S: State> Scribe<S> {
 
 impl<S: State> Clone for Scribe<S> {
     fn clone(&self) -> Self {
-        Self { codec: self.codec, labels: self.labels.clone() }
+        Self { codec: self.codec, labels: self.labels.clone(), thread: self.thread.clone() }
     }
 }
 
@@ -109,6 +116,24 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) pending: Pending<S>,
     /// An earlier version of the state made it.
     pub(crate) is_older: bool,
+    /// What of it is nested too deep to be read, and is left out.
+    pub(crate) too_deep: Vec<TooDeep>,
+}
+
+/// A value of a checkpoint that is nested too deep to be read.
+pub(crate) struct TooDeep {
+    /// The field; `None` if a task wrote it.
+    pub(crate) field: Option<usize>,
+    pub(crate) error: CheckpointError,
+}
+
+/// What becomes of a checkpoint with values that are nested too deep to be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It is not read.
+    Whole,
+    /// They are left out, to be looked past or replaced.
+    WithoutTooDeep,
 }
 
 /// What was written after a checkpoint.
@@ -162,7 +187,7 @@ impl<S: State> Saver<S> {
         texts: &Arc<Texts>,
     ) -> Self {
         let namespace = namespace.into();
-        let scribe = Scribe::new(codec, texts);
+        let scribe = Scribe::new(codec, texts, thread.clone());
         let epoch = Epoch::from_u64(0);
         Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, older: None, queue: Arc::default() }
     }
@@ -172,11 +197,12 @@ impl<S: State> Saver<S> {
         &mut self,
         plan: &Plan<S>,
         checkpoint: Option<CheckpointId>,
+        reading: Reading,
     ) -> Result<(Option<CheckpointId>, Option<Box<Loaded<S>>>), CheckpointError> {
         let claim = (*self.checkpointer).claim(&self.thread, &self.namespace, checkpoint).await?;
         self.epoch = claim.epoch;
         claim.head.iter().for_each(|head| self.ids.met(*head));
-        let found = claim.found.map(|saved| self.decode(plan, saved)).transpose()?;
+        let found = claim.found.map(|saved| self.decode_as(plan, saved, reading)).transpose()?;
         self.older = found.as_ref().filter(|found| found.is_older).map(|found| (found.record.id, plan.version));
         Ok((claim.head, found))
     }
@@ -214,6 +240,15 @@ impl<S: State> Saver<S> {
     }
 
     pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Box<Loaded<S>>, CheckpointError> {
+        self.decode_as(plan, saved, Reading::Whole)
+    }
+
+    pub(crate) fn decode_as(
+        &self,
+        plan: &Plan<S>,
+        saved: SavedCheckpoint,
+        reading: Reading,
+    ) -> Result<Box<Loaded<S>>, CheckpointError> {
         let SavedCheckpoint { record, fields, writes } = saved;
         let id = record.id;
         self.check(&record)?;
@@ -222,17 +257,28 @@ impl<S: State> Saver<S> {
         let bridge = bridge.map_err(|why| self.fail(id, "triggers", why))?;
         let mut live = Live::empty(plan);
         let older = self.older_version(plan, &record, bridge.as_ref(), &fields)?;
+        let mut too_deep = Vec::new();
         match older {
-            None => self.decode_fields(plan, id, &fields, &mut live)?,
-            Some(version) => self.migrate_fields(plan, id, version, &fields, &mut live)?,
+            None => self.decode_fields(plan, id, &fields, &mut live, &mut too_deep)?,
+            Some(version) => self.migrate_fields(plan, id, version, &fields, &mut live, &mut too_deep)?,
         }
         let former = bridge.as_ref().map(|bridge| &bridge.former).filter(|former| !former.is_empty());
         live.former = former.map(|former| Arc::new(Former(former.clone())));
         control::decode(plan, self.scribe.codec, bridge.as_ref(), &record.control, &mut live)
             .map_err(|why| self.fail(id, "triggers", why))?;
         let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
-        let pending = pending.map_err(|why| self.fail(id, "pending writes", why))?;
-        Ok(Box::new(Loaded { record, live, pending, is_older: older.is_some() }))
+        let pending = pending.or_else(|why| {
+            let error = self.fail(id, "pending writes", why.to_string());
+            if !why.is_too_deep() {
+                return Err(error);
+            }
+            too_deep.push(TooDeep { field: None, error });
+            Ok(Pending::default())
+        })?;
+        if reading == Reading::Whole && !too_deep.is_empty() {
+            return Err(too_deep.swap_remove(0).error);
+        }
+        Ok(Box::new(Loaded { record, live, pending, is_older: older.is_some(), too_deep }))
     }
 
     /// A checkpoint of a newer release, or one that no release has made, is refused.
@@ -284,15 +330,18 @@ impl<S: State> Saver<S> {
         version: u32,
         saved: &[SavedField],
         live: &mut Live<S>,
+        too_deep: &mut Vec<TooDeep>,
     ) -> Result<(), CheckpointError> {
         let what = || format!("state of version {version}, read as version {}", plan.version);
         let fields = migrated_state(plan, version, saved).map_err(|why| self.fail(id, what(), why))?;
-        self.decode_fields(plan, id, &fields, live).map_err(|error| match error {
+        self.decode_fields(plan, id, &fields, live, too_deep).map_err(|error| match error {
             CheckpointError::Codec { what: field, why, .. } => self.fail(id, what(), format!("{field}: {why}")),
             other => other,
         })?;
         let journal = live.journal.get_or_insert_default();
-        fields.iter().filter_map(|field| plan.field_named(&field.name)).for_each(|place| journal.dirty(place));
+        let is_left_out = |place: &usize| too_deep.iter().any(|value| value.field == Some(*place));
+        let read = fields.iter().filter_map(|field| plan.field_named(&field.name)).filter(|place| !is_left_out(place));
+        read.for_each(|place| journal.dirty(place));
         for old in saved.iter().filter(|old| !fields.iter().any(|field| field.name == old.name)) {
             match plan.field_named(&old.name) {
                 Some(place) => journal.absent(place),
@@ -308,14 +357,24 @@ impl<S: State> Saver<S> {
         id: CheckpointId,
         fields: &[SavedField],
         live: &mut Live<S>,
+        too_deep: &mut Vec<TooDeep>,
     ) -> Result<(), CheckpointError> {
         let mut journal = Journal::default();
         let state = Arc::make_mut(&mut live.state);
         let mut restored = Vec::new();
         for field in fields {
             let Some(place) = plan.field_named(&field.name) else { continue };
-            let size = self.decode_field(plan, place, field, state);
-            let size = size.map_err(|why| self.fail(id, format!("field `{}`", field.name), why))?;
+            let fail = |why: String| self.fail(id, format!("field `{}`", field.name), why);
+            let size = match self.decode_field(plan, place, field, state) {
+                Ok(size) => size,
+                Err(why) if why.is_too_deep() => {
+                    too_deep.push(TooDeep { field: Some(place), error: fail(why.to_string()) });
+                    state.reset(&plan.schema, place);
+                    journal.absent(place);
+                    continue;
+                }
+                Err(why) => return Err(fail(why.to_string())),
+            };
             journal.tails.push((place, size));
             restored.push(place);
         }
@@ -334,24 +393,24 @@ impl<S: State> Saver<S> {
         place: usize,
         field: &SavedField,
         state: &mut S,
-    ) -> Result<TailSize, String> {
+    ) -> Result<TailSize, CodecError> {
         if keeps_last(plan.kind(place)) && !field.tail.is_empty() {
-            return Err(lost_reducer(&field.name));
+            return Err(CodecError::new(lost_reducer(&field.name)));
         }
         if let Some(whole) = &field.whole {
             let decoded = (self.scribe.codec.decode_field)(state, &plan.schema, place, whole);
-            decoded.map_err(|error| misfit(whole, &error))?;
+            decoded.map_err(|error| misfit(whole, error))?;
         }
         let mut scratch = Scratch::default();
         for bytes in &field.tail {
             let write = (self.scribe.codec.decode_write)(&plan.schema, place, bytes);
-            let write = write.map_err(|error| misfit(bytes, &error))?;
+            let write = write.map_err(|error| misfit(bytes, error))?;
             let mut write = std::iter::once(Put::merge(write));
             guarded(plan, |merging| {
                 merging.set(Some(place));
                 state.update(&plan.schema, place, &mut write, &mut scratch)
             })
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| CodecError::new(e.to_string()))?;
         }
         let tail = field.tail.iter().map(|b| b.len()).sum();
         Ok(TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail))
@@ -363,7 +422,7 @@ impl<S: State> Saver<S> {
         bridge: Option<&Bridge>,
         records: Vec<TaskRecord>,
         lost: &mut Vec<String>,
-    ) -> Result<Pending<S>, String> {
+    ) -> Result<Pending<S>, CodecError> {
         let mut pending = Pending::default();
         for record in records {
             let (task, is_null) = (record.task, record.task == TaskId::NULL);
@@ -371,7 +430,7 @@ impl<S: State> Saver<S> {
                 pending.null_log = record.writes.clone();
             }
             let record = match bridge {
-                Some(bridge) => bridge.record(plan, record, lost)?,
+                Some(bridge) => bridge.record(plan, record, lost).map_err(CodecError::new)?,
                 None => record,
             };
             let mut writes = TaskWrites::from_record(plan, self.scribe.codec, &record)?;
@@ -396,7 +455,7 @@ impl<S: State> Saver<S> {
         let record = draft.next(header);
         self.fill_changed(&mut record.fields, plan, live, record.id)?;
         let control = control::encode(plan, self.scribe.codec, live);
-        record.control = control.map_err(|why| self.fail(record.id, "triggers", why))?;
+        record.control = control.map_err(|why| self.fail(record.id, "what comes next", why))?;
         Ok(())
     }
 
@@ -580,7 +639,10 @@ fn lost_reducer(field: &str) -> String {
 }
 
 /// A saved value that does not fit its field, in words. Its first byte says what it is; the rest may be anything.
-fn misfit(saved: &[u8], error: &CodecError) -> String {
+fn misfit(saved: &[u8], error: CodecError) -> CodecError {
+    if error.is_too_deep() {
+        return error;
+    }
     let what = match saved.first() {
         Some(0xc0) => "nothing",
         Some(0xc2 | 0xc3) => "true or false",
@@ -588,9 +650,11 @@ fn misfit(saved: &[u8], error: &CodecError) -> String {
         Some(0xa0..=0xbf | 0xd9..=0xdb) => "text",
         Some(0x90..=0x9f | 0xdc | 0xdd) => "a list",
         Some(0x80..=0x8f | 0xde | 0xdf) => "a structure with names",
-        _ => return error.to_string(),
+        _ => return error,
     };
-    format!("{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`")
+    CodecError::new(format!(
+        "{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`"
+    ))
 }
 
 /// A checkpoint that a run has to wait for.

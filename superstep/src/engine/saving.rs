@@ -12,7 +12,7 @@ use super::save::{Header, Unsaved};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Codec, Durability, Name, Source};
-use crate::error::Error;
+use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
 use crate::state::State;
@@ -30,6 +30,12 @@ impl<S: State> Run<S> {
         let step = self.step;
         let ids = self.shared.ids();
         *self.checkpoint.get_or_insert_with(|| ids.next(step))
+    }
+
+    /// Says that a value could not be saved which a node gave, if that is what is wrong.
+    pub(super) fn given_by(&self, node: usize, error: impl Into<Error>) -> Error {
+        let (error, node): (Error, _) = (error.into(), &self.plan.nodes[node]);
+        if node.hidden { error } else { error.written_by(&node.name, &called(&node.name)).in_step(self.step) }
     }
 
     pub(super) fn task_id(&mut self, ix: usize) -> TaskId {
@@ -77,6 +83,15 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
+    /// Ends a step of tasks: of this node, if it had only one.
+    pub(super) async fn put_step(&mut self, only: Option<usize>) -> Result<(), Error> {
+        let put = self.put_checkpoint(Source::Loop).await;
+        put.map_err(|error| match only {
+            Some(node) => self.given_by(node, error),
+            None => error,
+        })
+    }
+
     /// Saves a new checkpoint without waiting; gives back what has to be waited for.
     pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, Error> {
         self.checkpoint = Some(self.shared.ids().next(self.step));
@@ -116,8 +131,9 @@ impl<S: State> Run<S> {
             let record = draft.lone_task(&saver.scribe.labels);
             record.task = id;
             record.path.point_to(&saver.scribe.labels, plan.path_text(node));
-            writes.record_after(puts, plan, &saver.scribe, record)?;
+            let rest = writes.record_after(puts, plan, &saver.scribe, record);
             draft.count_lone_task();
+            rest.map_err(|error| self.given_by(node, error))?;
         }
         Ok(())
     }
@@ -161,8 +177,13 @@ impl<S: State> Run<S> {
             (0..self.tasks.len()).filter_map(|ix| Some((self.tasks[ix].id?, ix))).collect();
         for id in std::mem::take(&mut self.pending.unsaved) {
             let Some(mut writes) = self.pending.of(id).cloned() else { continue };
-            let path = places.get(&id).map_or_else(|| "".into(), |ix| self.path_name(*ix));
-            self.save_record(id, &mut writes, path).await?;
+            let place = places.get(&id).copied();
+            let path = place.map_or_else(|| "".into(), |ix| self.path_name(ix));
+            let saved = self.save_record(id, &mut writes, path).await;
+            saved.map_err(|error| match place {
+                Some(ix) => self.given_by(self.tasks[ix].node, error),
+                None => error,
+            })?;
         }
         if let Some(desk) = self.desk.clone() {
             for (id, mut writes) in desk.finished() {
@@ -224,8 +245,8 @@ impl<S: State> Run<S> {
         let mut again = self.handles_again(ix, id).then(|| writes.how_it_went());
         let result = match (&self.saver, &mut self.draft) {
             (Some(saver), Some(draft)) if alone && self.saved.is_some() => {
-                draft.set_tasks(vec![writes.record(&self.plan, &saver.scribe, id, path)?]);
-                Ok(())
+                let record = writes.record(&self.plan, &saver.scribe, id, path);
+                record.map(|record| draft.set_tasks(vec![record])).map_err(Error::from)
             }
             _ if exit || self.saved.is_none() => Ok(()),
             _ => self.save_record(id, again.as_mut().unwrap_or(&mut writes), path).await,
@@ -237,7 +258,8 @@ impl<S: State> Run<S> {
             }
         }
         self.tasks[ix].writes = writes;
-        result.map(|()| if alone || unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
+        result.map_err(|error| self.given_by(self.tasks[ix].node, error))?;
+        Ok(if alone || unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
     }
 
     fn holds_unsaved(&self, writes: &TaskWrites<S>) -> bool {

@@ -11,7 +11,7 @@ use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan, START};
-use crate::state::{Origin, Put, State, decode, encode};
+use crate::state::{CodecError, Origin, Put, State, check_levels, decode, encode};
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
 pub(crate) struct TaskWrites<S: State> {
@@ -232,7 +232,7 @@ impl<S: State> TaskWrites<S> {
                     continue;
                 }
                 let bytes = scribe.codec.write(&plan.schema, &put.write);
-                self.encoded.push(bytes.map_err(|e| unencodable(&describe(plan, &put.write), e.to_string()))?);
+                self.encoded.push(bytes.map_err(|e| scribe.unsavable(describe(plan, &put.write), &e))?);
             }
         }
         for (put, bytes) in self.puts.iter().zip(&self.encoded) {
@@ -296,17 +296,21 @@ impl<S: State> TaskWrites<S> {
             scribe.write(&mut writes, *channel, value, false);
         }
         for send in self.sends() {
-            let value = encode_send(plan, send).map_err(|e| unencodable(&format!("a send to `{}`", send.node), e))?;
+            let value =
+                encode_send(plan, send).map_err(|e| scribe.unsavable(format!("a send to `{}`", send.node), &e))?;
             writes.put(WriteRecord { channel: TASKS.into(), value, overwrite: false });
         }
         if let Some(value) = self.returned() {
-            let value = encode(value).map_err(|e| unencodable("a returned value", e.to_string()))?;
+            let value = encode(value).map_err(|e| scribe.unsavable("a returned value", &e))?;
             writes.put(WriteRecord { channel: RETURN.into(), value, overwrite: false });
         }
         if self.done && writes.filled() == 0 {
             writes.put(finished_mark());
         }
         writes.end();
+        for asked in self.interrupts().into_iter().flatten() {
+            check_levels(&asked.value).map_err(|e| scribe.unsavable("a question", &e))?;
+        }
         record.error = self.error().cloned();
         record.handled = self.handled();
         record.interrupts = self.interrupts().cloned();
@@ -315,12 +319,12 @@ impl<S: State> TaskWrites<S> {
     }
 
     /// The writes of a saved record. Writes to what the graph no longer has are passed over.
-    pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, String> {
+    pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, CodecError> {
         let mut writes = Self::only(Rest {
             error: record.error.clone(),
             handled: record.handled,
             interrupts: record.interrupts.clone(),
-            resume: record.resume.clone().map(Answers::from_value).transpose()?,
+            resume: record.resume.clone().map(Answers::from_value).transpose().map_err(CodecError::new)?,
             ..Rest::default()
         });
         if record.writes.iter().any(|write| &*write.channel == UNSAVED) {
@@ -343,15 +347,15 @@ impl<S: State> TaskWrites<S> {
         changes.for_each(|put| put.origin = Origin::Change);
     }
 
-    fn take_in(&mut self, plan: &Plan<S>, codec: &Codec<S>, write: &WriteRecord) -> Result<(), String> {
-        let failed = |e: crate::CodecError| format!("write to `{}`: {e}", write.channel);
+    fn take_in(&mut self, plan: &Plan<S>, codec: &Codec<S>, write: &WriteRecord) -> Result<(), CodecError> {
+        let failed = |e: CodecError| e.of(&format!("write to `{}`", write.channel));
         match &*write.channel {
             NO_WRITES => self.done = true,
             TASKS => self.rest_mut().sends.push(decode_send(&write.value).map_err(failed)?),
             RETURN => self.rest_mut().returned = Some(decode(&write.value).map_err(failed)?),
             VERSION => {
-                let found = marked_version(write)?.unwrap_or_default();
-                return Err(newer_version(found, plan.version));
+                let found = marked_version(write).map_err(CodecError::new)?.unwrap_or_default();
+                return Err(CodecError::new(newer_version(found, plan.version)));
             }
             name => {
                 if let Some(channel) = plan.control.iter().position(|c| c.name == name) {
@@ -378,10 +382,6 @@ impl<S: State> TaskWrites<S> {
 
 pub(super) fn newer_version(found: u32, known: u32) -> String {
     format!("it was written by version {found} of the state, this graph has version {known}; update the program")
-}
-
-fn unencodable(what: &str, why: String) -> CheckpointError {
-    CheckpointError::Codec { thread: String::new(), checkpoint: "being made".to_owned(), what: what.to_owned(), why }
 }
 
 fn describe<S: State>(plan: &Plan<S>, write: &S::Write) -> String {

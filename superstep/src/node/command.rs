@@ -12,7 +12,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::{Resume, TimeoutPolicy};
-use crate::state::{CodecError, IntoUpdate, State, Update, decode, decode_json, encode};
+use crate::state::{CodecError, IntoUpdate, State, Update, decode_in_place, decode_json, encode};
 
 /// A task to run in the next step, with an input of its own.
 ///
@@ -121,7 +121,7 @@ impl Payload {
     pub fn get<T: Clone + DeserializeOwned + 'static>(&self) -> Result<T, CodecError> {
         match self.peek::<T>() {
             Some(value) => Ok(value.clone()),
-            None => decode(&self.encoded()?),
+            None => decode_in_place(&self.encoded()?),
         }
     }
 

@@ -328,6 +328,10 @@ impl Persist for JsonState {
         self.channels[field] = schema.channels[field].from_checkpoint(decode_present(bytes)?);
         Ok(())
     }
+
+    fn write_to_json(_: &JsonFields, write: &JsonWrite) -> Result<Option<Value>, CodecError> {
+        Ok(Some(write.value.clone()))
+    }
 }
 
 /// A saved value; nil is the value null, which is not the same as no value.

@@ -356,7 +356,7 @@ pub trait SavedMutation<'checked>: Sized {
 }
 
 #[diagnostic::do_not_recommend]
-impl<M: Serialize + DeserializeOwned> SavedMutation<'_> for M {
+impl<M: Serialize + DeserializeOwned + Send> SavedMutation<'_> for M {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError> {
         super::encode_into(&SavedWrite::<_, ()>::Apply(self), out)
     }

@@ -3,12 +3,10 @@
 use serde_json::Value;
 
 use super::{Namespace, StoreError};
+use crate::state::{DEEPEST, is_deeper};
 
 /// `PostgreSQL` indexes rows of at most 2704 bytes; a namespace and a key are indexed together.
 const LONGEST: usize = 1024;
-
-/// JSON is read back to 128 levels.
-const DEEPEST: usize = 120;
 
 pub(super) fn key(key: &str) -> Result<(), StoreError> {
     if key.contains('\0') {
@@ -34,13 +32,4 @@ fn length(what: &'static str, bytes: usize, text: &str) -> Result<(), StoreError
         return Err(StoreError::TooLong { what, start: text.chars().take(20).collect(), limit: LONGEST });
     }
     Ok(())
-}
-
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let below = |part: &Value| levels == 0 || is_deeper(part, levels - 1);
-    match value {
-        Value::Array(elements) => elements.iter().any(below),
-        Value::Object(object) => object.values().any(below),
-        _ => false,
-    }
 }

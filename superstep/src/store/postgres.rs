@@ -73,7 +73,7 @@ impl PostgresStore {
     ///
     /// If the database has no pgvector, or the index cannot be created.
     pub async fn with_vector_search(mut self, how: VectorSearch) -> Result<Self, StoreError> {
-        let client = self.database.client().await?;
+        let client = self.database.client().await?.unhurried();
         self.pgvector = Pgvector::set_up(&client, &self.database, how, &self.setup.index).await?;
         Ok(self)
     }

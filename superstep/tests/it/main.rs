@@ -7,6 +7,7 @@ mod channels;
 mod checkpointer_suite;
 mod compile_errors;
 mod context;
+mod deep_values;
 mod derive;
 mod determinism;
 mod die_everywhere;
@@ -32,6 +33,8 @@ mod messages;
 mod migrate;
 #[cfg(feature = "conformance")]
 mod model;
+#[cfg(feature = "sqlite")]
+mod moved_rows;
 mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]

@@ -4,6 +4,7 @@ mod damage;
 mod lost;
 mod races;
 mod round_trips;
+mod silent;
 #[cfg(feature = "conformance")]
 mod suite;
 mod trouble;

@@ -297,6 +297,21 @@ async fn rows_that_stand_on_each_other_are_refused() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[tokio::test]
+async fn a_file_that_another_program_keeps_locked_is_busy_and_not_waited_for_for_ever() {
+    let folder = std::env::temp_dir().join(format!("superstep-locked-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let app = chat(SqliteSaver::open(folder.join("threads.db")).unwrap());
+    let run = || app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t");
+    let other = rusqlite::Connection::open(folder.join("threads.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = run().await.unwrap_err();
+    assert!(error.is_retryable() && error.to_string().contains("was kept busy by others for too long; try again"));
+    other.execute_batch("ROLLBACK").unwrap();
+    run().await.unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// A body could be so deep that reading it used up the stack; so it may not be, and what is written can be read.
 #[tokio::test]
 async fn metadata_is_as_deep_as_can_be_read() {
@@ -306,10 +321,12 @@ async fn metadata_is_as_deep_as_can_be_read() {
         let input = AgentState { messages: vec![Message::user("hello")] };
         app.invoke(input).thread("t").metadata("deep", nested(levels))
     };
-    run(240).await.unwrap();
-    assert_eq!(app.thread("t").state().await.unwrap().metadata["deep"], nested(240));
-    let error = run(241).await.unwrap_err().to_string();
-    assert!(error.ends_with("metadata: it has more than 240 levels; make it flatter"), "{error}");
+    run(120).await.unwrap();
+    assert_eq!(app.thread("t").state().await.unwrap().metadata["deep"], nested(120));
+    let error = run(121).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("metadata `deep` cannot be saved: it is nested more than 120 levels deep; make it flatter")
+    );
 }
 
 #[tokio::test]

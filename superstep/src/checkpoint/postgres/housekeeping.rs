@@ -39,7 +39,7 @@ impl PostgresSaver {
         if self.ttl.is_none() {
             return Ok(0);
         }
-        let client = self.client().await?;
+        let client = self.client().await?.unhurried();
         let work = self.work(&client);
         let mut forgotten = 0;
         let expired: Vec<String> = self.columns(&work.rows(sql::EXPIRED, params![self.ttl => INT8]).await?, 0)?;
@@ -57,7 +57,7 @@ impl PostgresSaver {
 
     /// Forgets claims of long ago that came to nothing, if threads do not expire.
     pub(super) async fn forget_idle(&self) -> Result<(), CheckpointError> {
-        let client = self.client().await?;
+        let client = self.client().await?.unhurried();
         let work = self.work(&client);
         let idle: Vec<String> = self.columns(&work.rows(sql::IDLE, &[]).await?, 0)?;
         for thread in &idle {
@@ -69,7 +69,7 @@ impl PostgresSaver {
 
     /// Removes what belongs to no thread, and says how many rows that were.
     pub(super) async fn remove_orphans(&self) -> Result<usize, CheckpointError> {
-        let client = self.client().await?;
+        let client = self.client().await?.unhurried();
         let work = self.work(&client);
         let mut removed = work.run(sql::ORPHANED_SPACES, &[]).await?;
         let lost: Vec<i64> = self.columns(&work.rows(sql::LOST_SPACES, &[]).await?, 0)?;

@@ -116,7 +116,7 @@ fn take(raw: &mut Raw, row: &Row) -> Result<(), tokio_postgres::Error> {
             body: row.try_get(10)?,
         }),
         2 => raw.shapes.push((row.try_get(1)?, row.try_get(10)?)),
-        3 => raw.head = row.try_get(1)?,
+        3 => (raw.head, raw.newest) = (row.try_get(1)?, row.try_get(2)?),
         _ => raw.listed.extend(row.try_get::<_, Option<Vec<u8>>>(1)?),
     }
     Ok(())

@@ -3,20 +3,20 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
 
 use super::PostgresSaver;
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::{Desk, id_bytes};
 use crate::database::sql::postgres_checkpoints as sql;
-use crate::database::{InDatabase, PostgresClient, PostgresTransaction as Transaction};
+use crate::database::{InDatabase, PostgresClient, PostgresDatabase, PostgresTransaction as Transaction};
 use crate::id::CheckpointId;
 
 /// What a job works with: a connection, which may be in a transaction.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
-    pub(super) client: &'a Client,
+    pub(super) client: &'a PostgresClient,
     pub(super) saver: &'a PostgresSaver,
 }
 
@@ -76,7 +76,7 @@ impl PostgresSaver {
         Ok(self.database.client().await?)
     }
 
-    pub(super) fn work<'a>(&'a self, client: &'a Client) -> Work<'a> {
+    pub(super) fn work<'a>(&'a self, client: &'a PostgresClient) -> Work<'a> {
         Work { client, saver: self }
     }
 
@@ -93,7 +93,10 @@ impl PostgresSaver {
     }
 
     /// Says what a failure means for the database.
-    pub(super) fn done<T>(&self, result: Result<T, Error>) -> Result<T, CheckpointError> {
+    pub(super) fn done<T, E>(&self, result: Result<T, E>) -> Result<T, CheckpointError>
+    where
+        Result<T, E>: InDatabase<T, Place = PostgresDatabase>,
+    {
         Ok(result.in_database(&self.database)?)
     }
 

@@ -1,14 +1,12 @@
 //! Writing: claims, checkpoints and what tasks wrote, in one round trip each.
 
-use tokio_postgres::Error;
-
 use super::lanes::Save;
 use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, again_if_lost, is_lost};
 use crate::checkpoint::rows::{NewRow, PendingRow};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease};
-use crate::database::PostgresClient;
 use crate::database::sql::{postgres_checkpoints as sql, postgres_steps as steps};
+use crate::database::{PostgresClient, PostgresFault};
 use crate::id::CheckpointId;
 
 /// Where a checkpoint was saved.
@@ -158,6 +156,6 @@ fn each<'a, R, T>(rows: &[&'a R], column: impl Fn(&'a R) -> T) -> Vec<T> {
 }
 
 /// Whether a statement came to grief with another one: unique violation, serialization failure, deadlock.
-fn is_contention(error: &Error) -> bool {
+fn is_contention(error: &PostgresFault) -> bool {
     error.code().is_some_and(|code| matches!(code.code(), "23505" | "40001" | "40P01"))
 }

@@ -26,6 +26,7 @@ use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::Interrupt;
 use crate::seal::Seal;
+use crate::state::{Reader, check_end, is_deeper};
 
 /// A checkpoint on its way to the database.
 pub(crate) struct NewRow {
@@ -426,9 +427,11 @@ impl<'a> Desk<'a> {
         what: &str,
     ) -> Result<T, CheckpointError> {
         let bytes = self.seal.open(context, sealed).map_err(|why| self.fail(checkpoint, what, why.to_string()))?;
-        let mut reader = rmp_serde::Deserializer::from_read_ref(&*bytes);
+        let mut reader = Reader::from_read_ref(&*bytes);
         reader.set_max_depth(DEEPEST);
-        T::deserialize(&mut reader).map_err(|why| self.fail(checkpoint, what, why.to_string()))
+        let body = T::deserialize(&mut reader).map_err(|why| self.fail(checkpoint, what, why.to_string()))?;
+        check_end(&mut reader).map_err(|why| self.fail(checkpoint, what, why.to_string()))?;
+        Ok(body)
     }
 }
 
@@ -486,14 +489,6 @@ impl BodyValue {
             BodyValue::Tail(writes) => FieldValue::Tail(writes.into_iter().enumerate().map(&mut write).collect()),
             BodyValue::Absent => FieldValue::Absent,
         }
-    }
-}
-
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(values) => levels == 0 || values.iter().any(|value| is_deeper(value, levels - 1)),
-        Value::Object(values) => levels == 0 || values.values().any(|value| is_deeper(value, levels - 1)),
-        _ => false,
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Raw {
     /// Digests and bodies.
     pub(crate) shapes: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) head: Option<Vec<u8>>,
+    /// The newest row of the namespace, which the head must be.
+    pub(crate) newest: Option<Vec<u8>>,
     pub(crate) listed: Vec<Vec<u8>>,
 }
 
@@ -43,6 +45,11 @@ impl Raw {
         let shapes = self.shapes.iter().map(|(digest, body)| desk.open_shape(digest, body));
         let shapes: HashMap<IdBytes, Shape> = shapes.collect::<Result<_, _>>()?;
         let mut found = Found { head: self.head.as_deref().map(id).transpose()?, ..Found::default() };
+        if let Some(head) = found.head
+            && self.newest.as_deref().map(id).transpose()? > Some(head)
+        {
+            return Err(desk.fail(head, "head", "there is a newer checkpoint; the database was changed or is damaged"));
+        }
         for stored in self.checkpoints {
             let (id, row) = desk.open(stored, &shapes)?;
             found.shelf.rows.insert(id, row);

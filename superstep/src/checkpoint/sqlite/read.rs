@@ -142,7 +142,7 @@ fn take(raw: &mut Raw, row: &Row<'_>) -> rusqlite::Result<()> {
             body: row.get(10)?,
         }),
         2 => raw.shapes.push((row.get(1)?, row.get(10)?)),
-        3 => raw.head = row.get(1)?,
+        3 => (raw.head, raw.newest) = (row.get(1)?, row.get(2)?),
         5 => raw.taken.push((row.get(1)?, row.get(10)?)),
         _ => raw.listed.extend(row.get::<_, Option<Vec<u8>>>(1)?),
     }

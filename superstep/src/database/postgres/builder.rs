@@ -1,6 +1,7 @@
 //! What can be chosen before a connection is made.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::connect::{self, Target};
 use super::{Parts, PostgresDatabase};
@@ -27,6 +28,7 @@ pub struct PostgresBuilder {
     schema: String,
     pool_size: usize,
     may_set_up: bool,
+    answer_timeout: Duration,
     #[cfg(feature = "postgres-tls")]
     tls: Option<super::PostgresTls>,
 }
@@ -38,6 +40,7 @@ impl PostgresBuilder {
             schema: "superstep".to_owned(),
             pool_size: 8,
             may_set_up: true,
+            answer_timeout: Duration::from_secs(30),
             #[cfg(feature = "postgres-tls")]
             tls: None,
         }
@@ -59,6 +62,32 @@ impl PostgresBuilder {
     /// [`PostgresDatabase::ddl`].
     pub fn setup(mut self, is_allowed: bool) -> Self {
         self.may_set_up = is_allowed;
+        self
+    }
+
+    /// How long to wait for the answer to a statement, and for a new connection. 30 seconds if not given.
+    ///
+    /// A server that is stopped, and a network that loses connections without telling, say nothing for ever. What was not
+    /// answered in time fails with [`DatabaseError::Silent`], and its connection is given up. Savers then try once more on
+    /// a new connection, as if the old one had been lost: what the server did already is not done twice. Sweeps and the
+    /// set-up of tables and indexes may take an hour.
+    ///
+    /// Servers let statements wait for locks for up to 12 seconds: a shorter limit gives up on them too.
+    ///
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), superstep::DatabaseError> {
+    /// use std::time::Duration;
+    /// use superstep::PostgresDatabase;
+    ///
+    /// let address = "postgres://agent:secret@db.example.com/agents";
+    /// let database = PostgresDatabase::builder(address).answer_timeout(Duration::from_secs(60)).connect().await?;
+    /// # drop(database);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn answer_timeout(mut self, limit: Duration) -> Self {
+        self.answer_timeout = limit;
         self
     }
 
@@ -85,12 +114,16 @@ impl PostgresBuilder {
         if self.pool_size == 0 {
             return Err(wrong(&target.name, "a pool of no connections has none to give; use `pool_size(1)` or more"));
         }
+        let patience = self.answer_timeout;
+        if patience.is_zero() {
+            return Err(wrong(&target.name, "no answer comes in no time; use `answer_timeout` with a longer one"));
+        }
         let name = target.name.clone();
         #[cfg(feature = "postgres-tls")]
-        let pool = connect::pool(target, self.pool_size, self.tls)?;
+        let pool = connect::pool(target, self.pool_size, patience, self.tls)?;
         #[cfg(not(feature = "postgres-tls"))]
-        let pool = connect::pool(target, self.pool_size)?;
-        let database = PostgresDatabase(Arc::new(Parts { name, schema, pool }));
+        let pool = connect::pool(target, self.pool_size, patience)?;
+        let database = PostgresDatabase(Arc::new(Parts { name, schema, pool, patience }));
         database.migrate(components, self.may_set_up).await?;
         Ok(database)
     }

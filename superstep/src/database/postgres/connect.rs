@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool, Runtime};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Config, NoTls, Socket};
 
 #[cfg(feature = "postgres-tls")]
 use super::PostgresTls;
@@ -81,30 +82,46 @@ fn name(config: &Config) -> String {
 }
 
 #[cfg(not(feature = "postgres-tls"))]
-pub(super) fn pool(target: Target, size: usize) -> Result<Pool, DatabaseError> {
+pub(super) fn pool(target: Target, size: usize, patience: Duration) -> Result<Pool, DatabaseError> {
     if target.config.get_ssl_mode() == SslMode::Require {
         let why = "its address asks for encryption, which this build has not; turn on feature `postgres-tls`";
         return Err(wrong(&target.name, why));
     }
-    build(&target.name, Manager::new(target.config, NoTls), size)
+    build(target, size, patience, NoTls)
 }
 
 #[cfg(feature = "postgres-tls")]
-pub(super) fn pool(mut target: Target, size: usize, tls: Option<PostgresTls>) -> Result<Pool, DatabaseError> {
+pub(super) fn pool(
+    mut target: Target,
+    size: usize,
+    patience: Duration,
+    tls: Option<PostgresTls>,
+) -> Result<Pool, DatabaseError> {
     if tls.is_some() && !target.has_sslmode {
         target.config.ssl_mode(SslMode::Require);
     }
     let tls = match target.config.get_ssl_mode() {
-        SslMode::Disable => return build(&target.name, Manager::new(target.config, NoTls), size),
+        SslMode::Disable => return build(target, size, patience, NoTls),
         // Who goes on without encryption gains nothing by checking a certificate.
         SslMode::Prefer => tls.unwrap_or_else(|| PostgresTls::new().unverified()),
         _ => tls.unwrap_or_default(),
     };
     let connector = tls.connector(&target.name)?;
-    build(&target.name, Manager::new(target.config, connector), size)
+    build(target, size, patience, connector)
 }
 
-fn build(name: &str, manager: Manager, size: usize) -> Result<Pool, DatabaseError> {
-    let pool = Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1).wait_timeout(Some(WAIT)).build();
-    pool.map_err(|error| wrong(name, error.to_string()))
+fn build<T>(target: Target, size: usize, patience: Duration, tls: T) -> Result<Pool, DatabaseError>
+where
+    T: MakeTlsConnect<Socket> + Clone + Sync + Send + 'static,
+    T::Stream: Sync + Send,
+    T::TlsConnect: Sync + Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let Target { name, config, .. } = target;
+    // Hosts are tried one after another.
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+    let connecting = patience.saturating_mul(hosts);
+    let pool = Pool::builder(Manager::new(config, tls)).max_size(size).runtime(Runtime::Tokio1);
+    let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(connecting)).build();
+    pool.map_err(|error| wrong(&name, error.to_string()))
 }

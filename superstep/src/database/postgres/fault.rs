@@ -8,7 +8,7 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::PostgresDatabase;
+use super::{Fault, PostgresDatabase};
 use crate::database::{DatabaseError, InDatabase};
 
 impl<T> InDatabase<T> for Result<T, Error> {
@@ -19,10 +19,23 @@ impl<T> InDatabase<T> for Result<T, Error> {
     }
 }
 
+impl<T> InDatabase<T> for Result<T, Fault> {
+    type Place = PostgresDatabase;
+
+    fn in_database(self, database: &PostgresDatabase) -> Result<T, DatabaseError> {
+        match self {
+            Err(Fault::Silent(limit)) => Err(DatabaseError::Silent { database: database.0.name.clone(), limit }),
+            Err(Fault::Told(error)) => Err(error).in_database(database),
+            Ok(done) => Ok(done),
+        }
+    }
+}
+
 /// Why there is no connection.
-pub(super) fn of_pool(name: &str, error: PoolError) -> DatabaseError {
-    let database = name.to_owned();
+pub(super) fn of_pool(place: &PostgresDatabase, error: PoolError) -> DatabaseError {
+    let database = place.0.name.clone();
     match error {
+        PoolError::Timeout(TimeoutType::Create) => DatabaseError::Silent { database, limit: place.0.patience },
         PoolError::Closed => DatabaseError::Closed { database },
         PoolError::Timeout(TimeoutType::Wait) => DatabaseError::Busy { database, source: Arc::new(error) },
         PoolError::Backend(error) => of_connecting(database, error),

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error};
 
-use super::PostgresDatabase;
+use super::{Client, Fault, PostgresDatabase};
 use crate::database::sql::postgres as sql;
 use crate::database::{Component, DatabaseError, InDatabase};
 
@@ -18,7 +17,7 @@ pub(super) async fn migrate(
     components: &[Component],
     may_set_up: bool,
 ) -> Result<(), DatabaseError> {
-    let mut client = database.client().await?;
+    let mut client = database.client().await?.unhurried();
     // Mostly there is nothing to do, and then a role that may not create tables will do.
     let versions = versions(&client, database).await.in_database(database)?;
     let Some((component, found)) = first_behind(database, components, &versions)? else { return Ok(()) };
@@ -82,7 +81,7 @@ async fn migrate_all(
     Ok(())
 }
 
-async fn versions(client: &Client, database: &PostgresDatabase) -> Result<Versions, Error> {
+async fn versions(client: &Client, database: &PostgresDatabase) -> Result<Versions, Fault> {
     let table = database.schema().fill(sql::VERSIONS_TABLE);
     if !has(client, sql::HAS_VERSIONS, &table).await? {
         return Ok(Versions::new());
@@ -91,8 +90,8 @@ async fn versions(client: &Client, database: &PostgresDatabase) -> Result<Versio
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-async fn has(client: &Client, question: &str, name: &String) -> Result<bool, Error> {
-    client.query_typed_one(question, &[(name, Type::TEXT)]).await?.try_get(0)
+async fn has(client: &Client, question: &str, name: &String) -> Result<bool, Fault> {
+    Ok(client.query_typed_one(question, &[(name, Type::TEXT)]).await?.try_get(0)?)
 }
 
 /// 0 for what is not there yet.
@@ -100,10 +99,11 @@ fn version(versions: &Versions, component: &Component) -> i64 {
     versions.get(component.name).copied().unwrap_or(0)
 }
 
-fn cannot_set_up(database: &PostgresDatabase, error: Error) -> DatabaseError {
-    if error.code() != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
-        return Err::<(), _>(error).in_database(database).expect_err("it is an error");
-    }
+fn cannot_set_up(database: &PostgresDatabase, error: Fault) -> DatabaseError {
+    let error = match error {
+        Fault::Told(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => error,
+        other => return Err::<(), _>(other).in_database(database).expect_err("it is an error"),
+    };
     DatabaseError::Open {
         database: database.0.name.clone(),
         why: "its user may not create tables; let another run the statements of `PostgresDatabase::ddl` once"

@@ -192,7 +192,7 @@ async fn a_transaction_that_is_dropped_is_taken_back() {
     }
 }
 
-async fn settings(client: &tokio_postgres::Client) -> [String; 3] {
+async fn settings(client: &Client) -> [String; 3] {
     let names = ["transaction_isolation", "idle_in_transaction_session_timeout", "lock_timeout"];
     let row = client
         .query_typed_one(

@@ -12,7 +12,7 @@ use crate::database::{DatabaseError, InDatabase};
 
 /// A transaction, which is taken back if it is dropped before it is committed.
 pub(crate) struct Transaction<'a> {
-    client: &'a tokio_postgres::Client,
+    client: &'a Client,
     database: &'a PostgresDatabase,
     is_open: bool,
 }
@@ -42,7 +42,7 @@ impl PostgresDatabase {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn client(&self) -> &'a tokio_postgres::Client {
+    pub(crate) fn client(&self) -> &'a Client {
         self.client
     }
 

@@ -197,8 +197,8 @@ pub(crate) const SET_PENDING: &str = "
     ON CONFLICT (space, checkpoint, task) DO UPDATE SET consumed = excluded.consumed, body = excluded.body
 ";
 
-// Reading. Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
-// asked for.
+// Reading. Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head and
+// the newest, 4 what was asked for.
 //
 // Ids go through arrays from one part to the next, because the planner takes every array for a short one. Otherwise it
 // expects so many rows of a chain that it compiles the statement first, which takes longer than to run it.
@@ -291,7 +291,9 @@ macro_rules! rows {
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
-    SELECT 3, head, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+    SELECT 3, head, (
+        SELECT c.id FROM {schema}.superstep_checkpoints c WHERE c.space = here.space ORDER BY c.id DESC LIMIT 1
+    ), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
         )
     };
 }

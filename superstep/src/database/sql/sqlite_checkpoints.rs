@@ -144,7 +144,7 @@ pub(crate) const FORGET_TAKEN: &str = concat!(
 );
 
 // Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
-// Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head, 4 what was
+// Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head and the newest, 4 what was
 // asked for, 5 what the next row after that took in. The next row comes along even if it took nothing in: a damaged one
 // between the two is seen when it is opened.
 
@@ -230,7 +230,8 @@ macro_rules! rows {
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
-    SELECT 3, head, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+    SELECT 3, head, (SELECT max(c.id) FROM superstep_checkpoints c WHERE c.space = here.space),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
         )
     };
 }

@@ -4,13 +4,12 @@
 //! taken only if no vector that was not given can be as near, however far off pgvector may be. So the results are those
 //! of a scan, and with an HNSW index they are those of a scan of what the index gives.
 
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::read::{Reads, Values, run};
 use crate::database::sql::postgres::Schema;
 use crate::database::sql::postgres_store::{self as sql, PgvectorMetric};
-use crate::database::{InDatabase, PostgresDatabase};
+use crate::database::{InDatabase, PostgresClient as Client, PostgresDatabase};
 use crate::store::page::PageInWork;
 use crate::store::rank::{Ranking, Scores, millionths};
 use crate::store::row::range_of;

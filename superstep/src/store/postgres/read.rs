@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row as SqlRow};
 
 use super::facts;
 use super::pgvector::Pgvector;
 use crate::database::sql::postgres_store as sql;
-use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
+use crate::database::{DatabaseError, InDatabase, PostgresClient as Client, PostgresDatabase};
 use crate::store::page::PageInWork;
 use crate::store::prepare::{Ready, ReadySearch};
 use crate::store::rank::{Ranked, Ranking, Scores};

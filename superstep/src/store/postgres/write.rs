@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
+use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::{FromSql, Type};
-use tokio_postgres::{Client, Row as SqlRow};
 
 use super::changes::{Changes, Name, Put};
 use super::facts;
 use super::read::{Reads, Values, run};
 use crate::clock::lifetime;
 use crate::database::sql::postgres_store as sql;
-use crate::database::{DatabaseError, InDatabase, PostgresDatabase};
+use crate::database::{DatabaseError, InDatabase, PostgresClient as Client, PostgresDatabase};
 use crate::store::prepare::Ready;
 use crate::store::row::{bytes_of, scopes_of};
 use crate::store::{PutIf, StoreError, StoreReply};

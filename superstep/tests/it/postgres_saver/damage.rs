@@ -50,6 +50,30 @@ async fn a_head_that_is_gone_is_not_none() {
     assert!(error.starts_with("thread `t`, checkpoint "), "{error}");
 }
 
+/// The head says which checkpoint is the latest, and no body is sealed with it.
+#[tokio::test]
+async fn a_head_that_is_not_the_newest_is_not_read() {
+    let error =
+        damaged("UPDATE superstep_spaces SET head = (SELECT id FROM superstep_checkpoints ORDER BY id LIMIT 1)");
+    let error = error.await.to_string();
+    assert!(error.ends_with("head: there is a newer checkpoint; the database was changed or is damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn rows_of_another_namespace_or_thread_are_not_read() {
+    let renamed = "UPDATE superstep_spaces SET name = '', digest = sha256('') WHERE key = 1;
+        UPDATE superstep_threads SET name = 'was', digest = sha256('was') WHERE name = 't'";
+    let place = Place::new();
+    let saver = place.saver().await;
+    for thread in ["other", THREAD] {
+        echo(saver.clone()).invoke(says("hello")).thread(thread).await.unwrap();
+    }
+    place.admin().await.run(renamed).await;
+    assert!(saver.get(THREAD, "", None).await.unwrap().is_none());
+    let error = saver.get("was", "", None).await.unwrap_err().to_string();
+    assert!(error.contains("it was moved, or what stands beside it was changed"), "{error}");
+}
+
 #[tokio::test]
 async fn a_deleted_thread_leaves_no_row_in_any_table() {
     let place = Place::new();

@@ -1,13 +1,17 @@
-//! A wire between a saver and the server that counts what goes over it, and can be cut.
+//! A wire between a saver and the server that counts what goes over it, and can be cut or fall silent.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use superstep::{PostgresDatabase, PostgresSaver};
+use superstep::{PostgresBuilder, PostgresDatabase, PostgresSaver};
 
 use super::Place;
+
+/// How long an answer is waited for where the wire falls silent: no statement of these tests takes nearly as long.
+pub(super) const HURRY: Duration = Duration::from_secs(3);
 
 /// What went over the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +30,10 @@ pub(super) enum Cut {
     Request,
     /// When the server has done it, and says so.
     Answer,
+    /// It does not break: the server does not hear of it, and nobody is told.
+    SilentRequest,
+    /// The same when the server has done it.
+    SilentAnswer,
 }
 
 #[derive(Default)]
@@ -60,11 +68,19 @@ impl Wire {
 
     /// A saver at the end of the wire.
     pub(super) async fn saver(&self, place: &Place) -> PostgresSaver {
+        PostgresSaver::new(&self.builder(place).connect().await.unwrap())
+    }
+
+    /// A database with one connection that is not waited for long.
+    pub(super) async fn hurried(&self, place: &Place) -> PostgresDatabase {
+        self.builder(place).pool_size(1).answer_timeout(HURRY).connect().await.unwrap()
+    }
+
+    fn builder(&self, place: &Place) -> PostgresBuilder {
         let user = place.address.split('@').next().unwrap();
         let database = place.address.rsplit('/').next().unwrap();
         let address = format!("{user}@127.0.0.1:{}/{database}?sslmode=disable", self.port);
-        let builder = PostgresDatabase::builder(address).schema(place.schema.clone());
-        PostgresSaver::new(&builder.connect().await.unwrap())
+        PostgresDatabase::builder(address).schema(place.schema.clone())
     }
 
     /// What went over the wire meanwhile, and what came of it.
@@ -112,11 +128,18 @@ impl State {
 async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<Mutex<State>>) {
     let (mut requests, mut answers) = (Frames::default(), Frames { is_open: true, ..Frames::default() });
     let (mut asked, mut answered) = (0, 0);
-    let mut is_doomed = false;
+    let (mut is_doomed, mut is_silent) = (false, false);
     let (mut from_client, mut from_server) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     loop {
         tokio::select! {
             Ok(len) = client.read(&mut from_client) => {
+                if is_silent {
+                    // Who gives up ends what it began on the server too.
+                    if len == 0 {
+                        return;
+                    }
+                    continue;
+                }
                 for frame in requests.feed(&from_client[..len]) {
                     let mut state = state.lock().unwrap();
                     state.traffic.named += usize::from(frame[0] == b'P' && frame[5] != 0);
@@ -127,10 +150,15 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<Mutex<St
                             match state.round_trip() {
                                 Some(Cut::Request) => return,
                                 Some(Cut::Answer) => is_doomed = true,
+                                Some(Cut::SilentRequest) => is_silent = true,
+                                Some(Cut::SilentAnswer) => (is_doomed, is_silent) = (true, true),
                                 None => {}
                             }
                         }
                     }
+                }
+                if is_silent && !is_doomed {
+                    continue;
                 }
                 if len == 0 || server.write_all(&from_client[..len]).await.is_err() {
                     return;
@@ -140,7 +168,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, state: Arc<Mutex<St
                 let ready = answers.feed(&from_server[..len]).iter().filter(|frame| frame[0] == b'Z').count();
                 // The first one says that the connection is made.
                 answered += if answered == 0 && asked == 0 { 0 } else { ready };
-                if len == 0 || (is_doomed && asked == answered) {
+                if len == 0 || (is_doomed && !is_silent && asked == answered) {
                     return;
                 }
                 if !is_doomed && client.write_all(&from_server[..len]).await.is_err() {
