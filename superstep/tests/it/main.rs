@@ -31,6 +31,8 @@ mod messages;
 mod migrate;
 #[cfg(feature = "conformance")]
 mod model;
+mod nesting;
+mod panics;
 mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]
