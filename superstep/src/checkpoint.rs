@@ -33,7 +33,7 @@ use crate::error::shown_in_words;
 use crate::id::CheckpointId;
 
 pub use blob::Blob;
-pub(crate) use codec::{Codec, Unsaved, encode_with};
+pub(crate) use codec::{Codec, Unsaved, decoding, encode_with, encoding};
 pub(crate) use few::Refill;
 pub use few::{Few, FewIntoIter};
 pub use lease::{Claim, Epoch, Lease};

@@ -129,6 +129,8 @@ pub(crate) struct TaskContext {
     pub(crate) id: TaskId,
     /// `node:id` under the namespace of the graph.
     pub(crate) namespace: String,
+    /// How deep the graph of the task is inside others: 1 if it is in none.
+    pub(crate) level: usize,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) attempt: AtomicU32,

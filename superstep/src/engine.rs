@@ -29,6 +29,6 @@ pub(crate) use control::shape;
 pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use live::Bits;
 pub(crate) use revise::{Revision, revise};
-pub(crate) use run::{Ended, LoopConfig, Run, RunInput};
+pub(crate) use run::{Ended, LoopConfig, RunInput, Running};
 pub(crate) use save::{Reading, Saver};
 pub(crate) use writes::is_reserved;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::CheckpointError;
 use crate::plan::{DEFAULT_HANDLER, HANDLER_OF, START};
+use crate::wall::{Panicked, caught, words_of};
 
 /// Any error a node may return.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
@@ -119,6 +120,19 @@ pub enum BuildError {
         /// What is wrong with it.
         why: String,
     },
+    /// A node holds graphs in graphs that are too many levels deep to run.
+    #[error(
+        "node `{node}` holds graphs inside graphs {levels} levels deep, with this one {limit} are the limit; \
+         call the inner ones one after another, or start them as runs of their own"
+    )]
+    TooDeep {
+        /// The node.
+        node: String,
+        /// How many levels deep its graphs are.
+        levels: usize,
+        /// [The most](crate::MAX_LEVELS), the graph itself included.
+        limit: usize,
+    },
     /// A join has no source.
     #[error("the join into `{to}` waits for nobody; name at least one source")]
     EmptyJoin {
@@ -218,16 +232,21 @@ impl std::error::Error for CompilationError {}
 /// assert_eq!(format!("{error:?}"), "the order was not sent\n  caused by: invalid digit found in string");
 /// ```
 pub fn explain(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut said = error.to_string();
+    let mut said = words_of(error);
     f.write_str(&said)?;
-    for cause in std::iter::successors(error.source(), |cause| cause.source()) {
-        let words = cause.to_string();
+    for cause in std::iter::successors(cause_of(error), |cause| cause_of(*cause)) {
+        let words = words_of(cause);
         if !said.contains(&words) {
             write!(f, "\n  caused by: {words}")?;
             said.push_str(&words);
         }
     }
     Ok(())
+}
+
+/// The cause of an error, if it can tell.
+fn cause_of<'a>(error: &'a dyn std::error::Error) -> Option<&'a (dyn std::error::Error + 'static)> {
+    caught(|| error.source()).ok().flatten()
 }
 
 /// Shows errors by [`explain`].
@@ -273,10 +292,15 @@ impl InvalidUpdate {
         Self { field: field.into(), why: why.into(), kind: ErrorKind::Invalid, writers: Vec::new() }
     }
 
-    /// The field's rule panicked.
-    pub(crate) fn panicked(field: &str, panic: &str) -> Self {
-        let why = format!("its reducer panicked: {panic}");
+    /// The field's rule panicked, or one of its values.
+    pub(crate) fn panicked(field: &str, what: &str, panic: &Panicked) -> Self {
+        let why = format!("{what} panicked: {panic}");
         Self { field: field.to_owned(), why, kind: ErrorKind::Panic, writers: Vec::new() }
+    }
+
+    /// The state panicked when it was copied.
+    pub(crate) fn state_panicked(panic: &Panicked) -> Self {
+        Self::panicked("", "`Clone` of the state", panic)
     }
 
     /// Notes the nodes that wrote the field.
@@ -366,8 +390,10 @@ pub enum ErrorKind {
     Timeout,
     /// A node returned an error.
     Node,
-    /// A node panicked, or the reducer of a field.
+    /// A node panicked, or the reducer of a field, or other code that the run was given.
     Panic,
+    /// Graphs ran inside graphs [too deep](crate::MAX_LEVELS).
+    Nesting,
     /// A call that cannot be served: unknown names, missing thread, a limit of zero.
     Invalid,
     /// One answer was given while several questions are open.
@@ -418,6 +444,32 @@ impl Error {
 
     pub(crate) fn panicked(node: &str, called: &str, text: &str) -> Self {
         Self::of_step(ErrorKind::Panic, format!("{called} panicked"), &format!(": {text}")).at(node)
+    }
+
+    /// A value that a node was given or gave back panicked, outside of the node: when it was copied, read or dropped.
+    pub(crate) fn value_panicked(node: &str, panicked: &Panicked) -> Self {
+        let did = format!("a value of {} panicked", called(node));
+        Self::of_step(ErrorKind::Panic, did, &format!(", outside of the node's own code: {panicked}")).at(node)
+    }
+
+    /// A task was dropped by its runtime.
+    pub(crate) fn dropped(node: &str) -> Self {
+        let did = format!("{} was dropped by its runtime", called(node));
+        Self::of_step(ErrorKind::Cancelled, did, " before it came to its end").at(node)
+    }
+
+    /// Code that a run was given panicked, and it was no node's.
+    pub(crate) fn run_panicked(graph: &str, doing: &str, panicked: &Panicked) -> Self {
+        Self::new(ErrorKind::Panic, format!("{doing} of graph `{graph}` panicked: {panicked}"))
+    }
+
+    /// A graph would run too deep inside others.
+    pub(crate) fn too_deep(graph: &str, place: &str, limit: usize) -> Self {
+        let words = format!(
+            "graph `{graph}`{place} would run inside {limit} others, which is the limit; end the recursion earlier, \
+             make it a loop of one graph, or start it as a run of its own with `tokio::spawn`"
+        );
+        Self::new(ErrorKind::Nesting, words)
     }
 
     pub(crate) fn timed_out(node: &str, what: &str, limit: Duration) -> Self {
@@ -552,7 +604,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
         match &self.0.source {
-            Some(source) => write!(f, ": {source}"),
+            Some(source) => write!(f, ": {}", words_of(&**source)),
             None => Ok(()),
         }
     }
@@ -610,7 +662,7 @@ impl TaskError {
 impl From<&Error> for TaskError {
     fn from(error: &Error) -> Self {
         let message = match (error.kind(), &error.0.source) {
-            (ErrorKind::Node, Some(source)) => source.to_string(),
+            (ErrorKind::Node, Some(source)) => words_of(&**source),
             _ => error.to_string(),
         };
         Self { kind: error.kind(), message }

@@ -19,7 +19,7 @@ use crate::error::{BoxError, Error, InvalidUpdate};
 use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::node::{
-    BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, mistakes,
+    BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
 };
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable, START};
 use crate::state::{Change, CodecError, FieldKind, FieldSpec, Persist, Put, Scratch, State};
@@ -408,10 +408,10 @@ impl<T: Serialize> IntoInput<Returned, ValueMarker> for T {
 }
 
 fn input_of(input: impl Serialize) -> RunInput<Returned> {
-    match serde_json::to_value(input) {
+    match json_of(input) {
         Ok(Value::Null) => RunInput::Nothing,
         Ok(value) => RunInput::Value(value),
-        Err(error) => RunInput::Unencodable(error.to_string()),
+        Err(why) => RunInput::Unencodable(why),
     }
 }
 

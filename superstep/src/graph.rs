@@ -19,4 +19,5 @@ pub use evolution::{Migrated, SavedFields, Then};
 pub use path::{IntoPath, IntoRoutes, NamedPath, RouteMap, Routes};
 pub(crate) use path::{Path, PathFn, SyncPath};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
-pub use subgraph::{MappedGraph, Subgraph};
+pub(crate) use subgraph::level_below;
+pub use subgraph::{MAX_LEVELS, MappedGraph, Subgraph};

@@ -11,15 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::Durability;
 use crate::context::{Cancel, CancelOnDrop, RunControl, RunShared};
-use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
+use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
-use crate::graph::{CompiledStateGraph, Persistence};
+use crate::graph::{CompiledStateGraph, Persistence, level_below};
 use crate::graph_output::Output;
 use crate::id::CheckpointId;
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
 use crate::state::{IntoUpdate, State, check_levels};
 use crate::stream::{EventStream, Mode, Modes, Sink};
+use crate::wall::{Walled, boxed};
 
 /// The limit of steps of a run that sets none.
 pub(crate) const DEFAULT_LIMIT: usize = 10_007;
@@ -291,20 +292,28 @@ impl<S: State> Invoke<S> {
         self.run_with(None, output)
     }
 
-    /// Runs it; shows these fields unless others were chosen.
-    async fn run_with(mut self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
+    /// Runs it behind a wall; shows these fields unless others were chosen.
+    async fn run_with(self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
+        let graph = self.graph.plan.name.clone();
+        let ended = Walled::new(boxed(|| self.run_behind_wall(sink, output))).await;
+        ended.unwrap_or_else(|panicked| Err(Error::run_panicked(&graph, "the run", &panicked)))
+    }
+
+    async fn run_behind_wall(mut self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
+        // A node may start a run without saying that it is inside of one.
+        let level = level_below(crate::wall::level(), &self.graph.plan.name, String::new)?;
         let output = self.graph.chosen_output(self.options.output.as_deref(), output)?;
         let shared = self.options.shared(&self.graph, sink)?;
-        self.options.check_place(&shared).await?;
-        let config = self.options.config(&self.graph, output)?;
-        let saver = saver_of(&self.graph, &shared);
-        let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
+        if self.options.namespace.is_some() {
+            boxed(|| self.options.check_place(&shared)).await?;
+        }
         let _cancel_tree = CancelOnDrop(shared.clone());
-        let mut run = Run::new(self.graph, shared, config, saver);
+        let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
+        let (mut run, input) = self.begin(shared, output, level)?;
         let ended = {
             use tracing::Instrument;
-            let input = self.input;
-            if span.is_disabled() { run.drive(input).await? } else { run.drive(input).instrument(span).await? }
+            let driven = boxed(|| run.run().drive(input));
+            if span.is_disabled() { driven.await? } else { driven.instrument(span).await? }
         };
         let interrupts = match ended {
             Ended::Done => Vec::new(),
@@ -316,7 +325,19 @@ impl<S: State> Invoke<S> {
                 ));
             }
         };
-        Ok(Output::new(run.finish(), interrupts))
+        Ok(Output::new(run.finish()?, interrupts))
+    }
+
+    #[inline(never)]
+    fn begin(
+        mut self,
+        shared: Arc<RunShared>,
+        output: Fields,
+        level: usize,
+    ) -> Result<(Running<S>, RunInput<S>), Error> {
+        let config = self.options.config(&self.graph, output, level)?;
+        let saver = saver_of(&self.graph, &shared);
+        Ok((Running::new(self.graph, shared, config, saver), self.input))
     }
 
     /// Runs it to the end on this thread, in a runtime of its own.
@@ -476,7 +497,12 @@ impl Options {
         }
     }
 
-    fn config<S: State>(&mut self, graph: &CompiledStateGraph<S>, output: Fields) -> Result<LoopConfig, Error> {
+    fn config<S: State>(
+        &mut self,
+        graph: &CompiledStateGraph<S>,
+        output: Fields,
+        level: usize,
+    ) -> Result<LoopConfig, Error> {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
         let (_, ancestors) = self.namespace.take().unwrap_or_default();
@@ -485,6 +511,7 @@ impl Options {
             checkpoint: self.checkpoint,
             ancestors: ancestors.into(),
             nested: false,
+            level,
             resuming: None,
             replay: None,
             null_resume: None,

@@ -47,6 +47,7 @@
 //! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
 // The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
+mod wall;
 mod id;
 mod error;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -125,8 +126,9 @@ pub use error::{
 };
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MappedGraph, MessageGraph, Migrated, NamedPath,
-    NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, Subgraph, Then,
+    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, Migrated,
+    NamedPath, NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, Subgraph,
+    Then,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};

@@ -28,7 +28,7 @@ pub(crate) use command::ParentCommand;
 pub use command::{Command, Goto, Payload, Send};
 pub(crate) use handler::{GivenState, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
-pub(crate) use interrupt::{Answers, Why};
+pub(crate) use interrupt::{Answers, Why, json_of};
 pub use interrupt::{Interrupt, Interrupted, Resume};
 pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
@@ -116,6 +116,8 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) made_of: &'static str,
     /// The graph inside, if the node is one.
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
+    /// How many levels of graphs inside graphs it is known to be.
+    pub(crate) levels: usize,
     /// Whether it may ask for its context.
     pub(crate) asks: bool,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
@@ -136,6 +138,7 @@ impl<S: State> BoxedNode<S> {
             run: Arc::new(run),
             made_of,
             subgraph: None,
+            levels: 0,
             asks: true,
             needs_present: false,
             steers: false,
@@ -150,6 +153,7 @@ impl<S: State> Clone for BoxedNode<S> {
             run: self.run.clone(),
             made_of: self.made_of,
             subgraph: self.subgraph.clone(),
+            levels: self.levels,
             steers: self.steers,
             asks: self.asks,
             needs_present: self.needs_present,

@@ -33,6 +33,8 @@ pub(crate) struct Plan<S: State> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) schema: Arc<S::Schema>,
     pub(crate) nodes: Vec<NodePlan<S>>,
+    /// How many levels of graphs inside graphs it is, itself included.
+    pub(crate) levels: usize,
     pub(crate) names: NameTable,
     pub(crate) control: Vec<ControlChannel>,
     /// The kinds of the fields.

@@ -4,19 +4,22 @@ mod change;
 mod housekeeping;
 mod log;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 pub use change::{Fork, Revise, Superstep};
 
 use crate::checkpoint::{Checkpointer, ListQuery};
 use crate::engine::{Looking, Reading, Revision, Saver, revise, snapshot_of};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::id::CheckpointId;
 use crate::invoke::{GoOn, IntoInput, Invoke, Streaming};
 use crate::node::IntoOutcome;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::State;
+use crate::wall::{Walled, boxed};
 
 /// A thread of a graph, or one of its checkpoints.
 ///
@@ -187,6 +190,22 @@ impl<S: State> Thread<S> {
     }
 
     async fn look(&self, deep: bool) -> Result<StateSnapshot<S>, Error> {
+        self.behind_wall("reading the state", boxed(|| self.look_up(deep))).await
+    }
+
+    /// Code that is not superstep's own may panic in the states that are read and changed, and in the checkpointer.
+    async fn behind_wall<T>(
+        &self,
+        doing: &str,
+        work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send + '_>>,
+    ) -> Result<T, Error> {
+        Walled::new(work).await.unwrap_or_else(|panicked| {
+            let words = format!("{doing} of thread `{}` panicked: {panicked}", self.name);
+            Err(Error::new(ErrorKind::Panic, words))
+        })
+    }
+
+    async fn look_up(&self, deep: bool) -> Result<StateSnapshot<S>, Error> {
         let saver = self.saver()?;
         let saved = (*saver.checkpointer).get(&saver.thread, &saver.namespace, self.checkpoint).await?;
         if let (None, Some(id)) = (&saved, self.checkpoint) {
@@ -209,7 +228,11 @@ impl<S: State> Thread<S> {
     ///
     /// # Errors
     /// If the graph has no checkpointer, or reading fails.
-    pub async fn history_with(&self, mut query: ListQuery) -> Result<Vec<StateSnapshot<S>>, Error> {
+    pub async fn history_with(&self, query: ListQuery) -> Result<Vec<StateSnapshot<S>>, Error> {
+        self.behind_wall("reading the history", boxed(|| self.read_history(query))).await
+    }
+
+    async fn read_history(&self, mut query: ListQuery) -> Result<Vec<StateSnapshot<S>>, Error> {
         let saver = self.saver()?;
         query.only = query.only.or(self.checkpoint);
         let found = (*saver.checkpointer).list(&saver.thread, &saver.namespace, &query).await?;
@@ -305,7 +328,8 @@ impl<S: State> Thread<S> {
 
     async fn revise(&self, revision: Revision<S>) -> Result<CheckpointRef, Error> {
         let mut saver = self.saver()?;
-        let id = revise(&self.graph, &mut saver, self.checkpoint, revision).await?;
+        let revised = boxed(|| revise(&self.graph, &mut saver, self.checkpoint, revision));
+        let id = self.behind_wall("a change", revised).await?;
         let parents = std::collections::BTreeMap::new();
         Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace.to_string(), id, parents })
     }

@@ -10,6 +10,7 @@ use crate::error::InvalidUpdate;
 use crate::node::Payload;
 use crate::plan::ROOT;
 use crate::state::{CodecError, FieldKind, Persist, Put, State, decode, encode};
+use crate::wall::caught;
 
 /// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
 pub(crate) struct Codec<S: State> {
@@ -31,11 +32,11 @@ pub(crate) struct Unsaved<S: State> {
 
 impl<S: Persist> Codec<S> {
     const OF: Codec<S> = Codec {
-        encode_write: S::encode_write,
-        decode_write: S::decode_write,
-        encode_field: S::encode_field,
-        decode_field: S::decode_field,
-        to_json: S::write_to_json,
+        encode_write: |schema, write, out| encoding(|| S::encode_write(schema, write, out)),
+        decode_write: |schema, field, bytes| decoding(|| S::decode_write(schema, field, bytes)),
+        encode_field: |state, schema, field, out| encoding(|| state.encode_field(schema, field, out)),
+        decode_field: |state, schema, field, bytes| decoding(|| state.decode_field(schema, field, bytes)),
+        to_json: |schema, write| encoding(|| S::write_to_json(schema, write)),
         unsaved: None,
     };
 
@@ -86,6 +87,16 @@ impl<S: State> Codec<S> {
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
         encode_with(|out| (self.encode_field)(state, schema, field, out))
     }
+}
+
+/// Encodes values: a panic of one is an error.
+pub(crate) fn encoding<T>(encode: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
+    caught(encode).unwrap_or_else(|panic| Err(CodecError::new(format!("its `Serialize` panicked: {panic}"))))
+}
+
+/// Decodes values: a panic of one is an error.
+pub(crate) fn decoding<T>(decode: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
+    caught(decode).unwrap_or_else(|panic| Err(CodecError::new(format!("its `Deserialize` panicked: {panic}"))))
 }
 
 /// The largest buffer that a thread keeps for the next value.

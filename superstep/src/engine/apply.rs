@@ -5,19 +5,18 @@
 #![expect(clippy::inline_always, reason = "the parts of every step: as calls they are 3 % of it")]
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::checkpoint::Blob;
 use smallvec::SmallVec;
 
-use super::attempt::panic_text;
 use super::live::{Live, Start};
 use super::save::Entry;
 use super::writes::TaskWrites;
 use crate::error::InvalidUpdate;
 use crate::plan::{ControlKind, Plan};
 use crate::state::{Change, FieldKind, Put, Scratch, State};
+use crate::wall::{DropEach, Panicked, caught, drop_each};
 
 /// The writes of one task, and what they do to triggers.
 pub(crate) struct Applied<S: State> {
@@ -108,8 +107,18 @@ fn apply_lone<S: State>(
     step.end()
 }
 
-/// The field whose rule is at work.
-type Merging = Cell<Option<usize>>;
+/// Whose code is at work while writes are merged.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Work {
+    #[default]
+    Prepare,
+    /// The state's, which is copied because others hold it.
+    Copy,
+    /// That of a field's rule and values.
+    Merge(usize),
+}
+
+type Merging = Cell<Work>;
 
 /// Runs rules of fields. A panic of a rule is a refusal: the run fails and its process lives on.
 pub(crate) fn guarded<S: State, T>(
@@ -118,10 +127,20 @@ pub(crate) fn guarded<S: State, T>(
 ) -> Result<T, InvalidUpdate> {
     let merging = Merging::default();
     // Nobody looks at a state that was left half merged: the run ends without saving it.
-    catch_unwind(AssertUnwindSafe(|| merge(&merging))).unwrap_or_else(|panic| {
-        let field = merging.get().map_or("", |field| plan.fields()[field].name());
-        Err(InvalidUpdate::panicked(field, &panic_text(&*panic)))
-    })
+    caught(|| merge(&merging)).unwrap_or_else(|panicked| Err(misfortune(plan, merging.get(), &panicked)))
+}
+
+/// What panicked while writes were merged.
+#[cold]
+fn misfortune<S: State>(plan: &Plan<S>, at_work: Work, panicked: &Panicked) -> InvalidUpdate {
+    match at_work {
+        Work::Prepare => InvalidUpdate::panicked("", "what was written", panicked),
+        Work::Copy => InvalidUpdate::state_panicked(panicked),
+        Work::Merge(field) => {
+            let what = if keeps_last(plan.kind(field)) { "its value" } else { "its reducer" };
+            InvalidUpdate::panicked(plan.fields()[field].name(), what, panicked)
+        }
+    }
 }
 
 /// A write, with what applying it needs to know.
@@ -275,9 +294,8 @@ impl<'a, S: State> Step<'a, S> {
                     open
                 }
                 None => {
-                    let field = channel - self.plan.control.len();
-                    self.merging.set(Some(field));
-                    let change = Arc::make_mut(&mut self.live.state).consume(&self.plan.schema, field);
+                    let (plan, field) = (self.plan, channel - self.plan.control.len());
+                    let change = self.state_for(field).consume(&plan.schema, field);
                     self.note_presence(field, change);
                     change.happened()
                 }
@@ -302,14 +320,23 @@ impl<'a, S: State> Step<'a, S> {
             if let Some(rest) = writes.take_rest() {
                 sends.extend(rest.sends);
             }
-            let mut encoded = writes.encoded.into_iter();
-            for put in writes.puts {
+            let mut encoded = std::mem::take(&mut writes.encoded).into_iter();
+            for put in std::mem::take(&mut writes.puts) {
                 let bytes = encoded.next();
                 puts.extend(self.field_of(&put, writer).map(|field| Due { field, writer, put, bytes }));
             }
         }
         self.send(sends);
         self.put(puts)
+    }
+
+    /// The state, to change a field of it. Nothing is copied here unless someone else still holds it.
+    #[inline(always)]
+    fn state_for(&mut self, field: usize) -> &mut S {
+        self.merging.set(Work::Copy);
+        let state = Arc::make_mut(&mut self.live.state);
+        self.merging.set(Work::Merge(field));
+        state
     }
 
     /// The field that a put is for, if it may be written.
@@ -400,13 +427,13 @@ impl<'a, S: State> Step<'a, S> {
             // Stable: the writes of one field stay in task order.
             puts.sort_by_key(|due| due.field);
         }
-        let mut rest = puts.into_iter().peekable();
-        while let Some(first) = rest.next() {
+        let mut rest = DropEach(puts.into_iter().peekable());
+        while let Some(first) = rest.0.next() {
             let (field, kind) = (first.field, self.plan.kind(first.field));
             let mut saved = self.live.journal.is_some().then(|| Saved::new(kind, &first.put, first.bytes));
             let (mut writers, mut is_alone) = (SmallVec::<[_; 2]>::from_iter([first.writer]), first.put.stands_alone());
             let mut one_field = std::iter::once(first.put).chain(std::iter::from_fn(|| {
-                let due = rest.next_if(|due| due.field == field)?;
+                let due = rest.0.next_if(|due| due.field == field)?;
                 if let Some(saved) = &mut saved {
                     saved.add(&due.put, due.bytes);
                 }
@@ -415,7 +442,7 @@ impl<'a, S: State> Step<'a, S> {
                 Some(due.put)
             }));
             let change = self.update(field, &mut one_field);
-            one_field.by_ref().for_each(drop);
+            drop_each(one_field.by_ref());
             drop(one_field);
             let not_alone = || InvalidUpdate::new(self.plan.fields()[field].name(), NOT_ALONE);
             let change = if is_alone && writers.len() > 1 { Err(not_alone()) } else { change };
@@ -425,20 +452,22 @@ impl<'a, S: State> Step<'a, S> {
         Ok(())
     }
 
-    /// Merges the writes of a step into a field. Nothing is copied here unless someone else still holds the state.
+    /// Merges the writes of a step into a field.
     #[inline(always)]
     fn update(
         &mut self,
         field: usize,
         writes: &mut dyn Iterator<Item = Put<S::Write>>,
     ) -> Result<Change, InvalidUpdate> {
-        self.merging.set(Some(field));
+        self.merging.set(Work::Copy);
         let mut unused = Scratch::default();
         let scratch = match self.plan.kind(field) {
             FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
             _ => &mut unused,
         };
-        Arc::make_mut(&mut self.live.state).update(&self.plan.schema, field, writes, scratch)
+        let state = Arc::make_mut(&mut self.live.state);
+        self.merging.set(Work::Merge(field));
+        state.update(&self.plan.schema, field, writes, scratch)
     }
 
     #[inline(always)]
@@ -480,7 +509,8 @@ impl<'a, S: State> Step<'a, S> {
         for field in &self.plan.transient {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
-                Arc::make_mut(&mut self.live.state).reset(&self.plan.schema, *field);
+                let plan = self.plan;
+                self.state_for(*field).reset(&plan.schema, *field);
                 self.note_presence(*field, Change::Cleared);
                 self.bump(channel);
             }
@@ -488,13 +518,9 @@ impl<'a, S: State> Step<'a, S> {
         for field in &self.plan.custom {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
-                self.merging.set(Some(*field));
-                let change = Arc::make_mut(&mut self.live.state).update(
-                    &self.plan.schema,
-                    *field,
-                    &mut std::iter::empty(),
-                    &mut Scratch::default(),
-                )?;
+                let (plan, mut unused) = (self.plan, Scratch::default());
+                let none = &mut std::iter::empty();
+                let change = self.state_for(*field).update(&plan.schema, *field, none, &mut unused)?;
                 self.note_presence(*field, change);
                 if change.happened() {
                     self.changed(channel, self.live.present.has(*field));
@@ -525,8 +551,8 @@ impl<'a, S: State> Step<'a, S> {
             }
         }
         for field in &self.plan.custom {
-            self.merging.set(Some(*field));
-            let change = Arc::make_mut(&mut self.live.state).finish(&self.plan.schema, *field);
+            let plan = self.plan;
+            let change = self.state_for(*field).finish(&plan.schema, *field);
             self.note_presence(*field, change);
             if change.happened() {
                 self.changed(self.plan.channel_of_field(*field), self.live.present.has(*field));
@@ -573,15 +599,15 @@ pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::W
     guarded(plan, |merging| {
         for field in &fields {
             let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
-            merging.set(Some(*field));
+            merging.set(Work::Merge(*field));
             state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
         }
+        for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
+            merging.set(Work::Merge(*field));
+            state.reset(&plan.schema, *field);
+        }
         Ok(())
-    })?;
-    for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
-        state.reset(&plan.schema, *field);
-    }
-    Ok(())
+    })
 }
 
 /// Merges the writes of a step's only task ahead of the rest, so that its conditional edges can

@@ -1,8 +1,6 @@
 //! One task from its first attempt to its last: retries, timeouts, panics, and the way out of the node.
 
-use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Poller, Poll};
@@ -23,10 +21,12 @@ use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
-    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, Steer, TaskInput, TimeoutPolicy,
+    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
+    TimeoutPolicy,
 };
 use crate::plan::{END, Plan, START};
 use crate::state::{Put, State, changes_to};
+use crate::wall::{Panicked, Walled, boxed, caught, words_of};
 
 /// A spawned future that stops when its handle is dropped.
 pub(crate) struct AbortOnDrop<T>(JoinHandle<T>);
@@ -123,7 +123,7 @@ pub(crate) struct Finished<S: State> {
 impl<S: State> Job<S> {
     pub(crate) async fn run(self) -> Finished<S> {
         let _permit = match &self.seed.permits {
-            Some(permits) => permits.clone().acquire_owned().await.ok(),
+            Some(permits) => boxed(|| permits.clone().acquire_owned()).await.ok(),
             None => None,
         };
         let node = &self.plan.nodes[self.node];
@@ -143,14 +143,18 @@ impl<S: State> Job<S> {
             let (writes, end) = self.attempt(&mut context, pulse.as_ref(), failures + 1).await;
             let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
             let error = error.in_step(self.seed.step);
-            let policy = node.retry.iter().find(|p| !error.is_drained() && (p.retry_on)(&error));
             failures += 1;
-            let Some(policy) = policy.filter(|p| failures < p.max_attempts) else {
-                return Finished { ix: self.ix, writes, end: End::Failed(error) };
+            let policy = match RetryPolicy::after(&node.retry, failures, &error, &called(&node.name)) {
+                Ok(Some(policy)) => policy,
+                Ok(None) => return Finished { ix: self.ix, writes, end: End::Failed(error) },
+                Err(panicked) => {
+                    let end = End::Failed(panicked.at(&node.name).in_step(self.seed.step));
+                    return Finished { ix: self.ix, writes, end };
+                }
             };
             let pause = policy.pause_with_jitter(failures);
             tracing::info!(node = &*node.name, attempt = failures, ?pause, %error, "the node failed and is run again");
-            tokio::time::sleep(pause).await;
+            boxed(|| tokio::time::sleep(pause)).await;
             // A graph inside is told to go on, as in LangGraph; it starts over all the same, because
             // another attempt is another call of it, which has no checkpoint yet.
             if let Some(cx) = &context {
@@ -166,6 +170,28 @@ impl<S: State> Job<S> {
         pulse: Option<&Arc<Pulse>>,
         attempt: u32,
     ) -> (TaskWrites<S>, End) {
+        let node = &self.plan.nodes[self.node];
+        let (future, span) = self.start(context, pulse, attempt);
+        let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
+        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
+        let result = if node.blocking {
+            boxed(|| on_blocking_pool(future.future, future.span, self.seed.run.cancel.token())).await
+        } else if self.timeout.is_some() {
+            boxed(|| in_time(future, self.timeout, pulse)).await
+        } else {
+            future.await
+        };
+        self.end(result, context.as_ref()).await
+    }
+
+    /// Calls the node.
+    #[inline(never)]
+    fn start(
+        &self,
+        context: &mut Option<Context>,
+        pulse: Option<&Arc<Pulse>>,
+        attempt: u32,
+    ) -> (crate::node::NodeFuture<S>, tracing::Span) {
         let node = &self.plan.nodes[self.node];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
         let future = {
@@ -189,41 +215,50 @@ impl<S: State> Job<S> {
             let future = call_node(&self.plan, call);
             if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
         };
-        let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
-        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
-        let result = if node.blocking {
-            on_blocking_pool(future.future, future.span, self.seed.run.cancel.token()).await
-        } else {
-            in_time(future, self.timeout, pulse).await
-        };
-        let ended = settle(result, context.as_ref(), &node.name);
-        match ended {
-            Ok(outcome) => self.route(outcome, context.as_ref()).await,
-            Err(end) => (with_answers(TaskWrites::default(), context.as_ref()), end),
+        (future, span)
+    }
+
+    /// Turns what the node returned into writes, and follows its conditional edges.
+    async fn end(&self, result: NodeResult<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+        match self.route(result, context) {
+            Routed::Ended(writes, end) => (writes, end),
+            Routed::Branches(mut writes, state) => {
+                let (seed, writes_to) = (&self.seed, &mut writes);
+                let follow = || self.plan.follow_branches(self.node, state, writes_to, seed.step, seed.stop);
+                let routed = boxed(follow).await;
+                let end = routed.map_or_else(End::Failed, |()| End::Done);
+                (writes, end)
+            }
         }
     }
 
-    /// Turns what the node returned into writes, its conditional edges included.
-    async fn route(&self, outcome: Outcome<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+    #[inline(never)]
+    fn route(&self, result: NodeResult<S>, context: Option<&Context>) -> Routed<S> {
         let node = &self.plan.nodes[self.node];
+        let outcome = match settle(result, context, &node.name) {
+            Ok(outcome) => outcome,
+            Err(end) => return Routed::Ended(with_answers(TaskWrites::default(), context), end),
+        };
         // Of a command out of a graph inside; what the node itself gave back is compared already.
         let puts = changes_to(&*self.state, &self.plan.schema, outcome.puts);
         let mut writes = with_answers(TaskWrites::of_puts(puts), context);
         match self.plan.way_out(self.node, outcome.steer, &mut writes) {
-            Err(end) => return (writes, end),
-            Ok(false) => return (writes, End::Done),
+            Err(end) => return Routed::Ended(writes, end),
+            Ok(false) => return Routed::Ended(writes, End::Done),
             Ok(true) => {}
         }
-        let state = match local_state(&self.plan, &self.state, &writes.puts) {
-            Ok(state) => state,
-            Err(error) => return (writes, End::Failed(error.in_writes_of(&[&node.name]))),
-        };
-        let routed = self.plan.follow_branches(self.node, state, &mut writes, self.seed.step, self.seed.stop).await;
-        match routed {
-            Ok(()) => (writes, End::Done),
-            Err(error) => (writes, End::Failed(error)),
+        match local_state(&self.plan, &self.state, &writes.puts) {
+            Ok(state) => Routed::Branches(writes, state),
+            Err(error) => Routed::Ended(writes, End::Failed(error.in_writes_of(&[&node.name]))),
         }
     }
+}
+
+/// How far a task is on its way out.
+enum Routed<S: State> {
+    Ended(TaskWrites<S>, End),
+    /// Its conditional edges are to be followed on this state.
+    Branches(TaskWrites<S>, Arc<S>),
 }
 
 /// `compile` refuses the timeouts of nodes; this is for those of sends.
@@ -244,9 +279,14 @@ pub(crate) fn local_state<S: State>(
     if puts.is_empty() && plan.transient.is_empty() {
         return Ok(state.clone());
     }
-    let mut local = S::clone(state);
+    let mut local = copy_of(&**state)?;
     put_into(plan, &mut local, puts)?;
     Ok(Arc::new(local))
+}
+
+/// A copy of the state, to change.
+pub(crate) fn copy_of<S: State>(state: &S) -> Result<S, InvalidUpdate> {
+    caught(|| S::clone(state)).map_err(|panicked| InvalidUpdate::state_panicked(&panicked))
 }
 
 /// The answers that an attempt used are part of what it wrote.
@@ -271,35 +311,14 @@ pub(crate) enum Crash {
 #[inline]
 pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::node::NodeFuture<S> {
     let run = &plan.nodes[call.node].run.run;
-    match catch_unwind(AssertUnwindSafe(|| run(call))) {
-        Ok(future) => future,
-        Err(panic) => {
-            let text = panic_text(&*panic);
-            Box::pin(async move { Err(Box::new(Panicked(text)) as BoxError) })
-        }
-    }
+    caught(|| run(call)).unwrap_or_else(|panicked| Box::pin(async move { Err(Box::new(panicked) as BoxError) }))
 }
 
 /// A future whose panic is its error.
-pub(super) async fn caught<T>(
-    mut future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>,
+pub(super) async fn caught_future<T>(
+    future: Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>,
 ) -> Result<T, BoxError> {
-    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(polled) => polled,
-        Err(panic) => Poll::Ready(Err(Box::new(Panicked(panic_text(&*panic))))),
-    })
-    .await
-}
-
-/// A panic, carried as an error.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Panicked(String);
-
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "it panicked".to_owned())
+    Walled::new(future).await.unwrap_or_else(|panicked| Err(Box::new(panicked)))
 }
 
 /// Polls a node's future in its span; its panic is its error.
@@ -310,9 +329,9 @@ pub(crate) fn poll_node<S: State>(
     cx: &mut Poller<'_>,
 ) -> Poll<NodeResult<S>> {
     let _entered = span.enter();
-    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+    match caught(|| future.as_mut().poll(cx)) {
         Ok(polled) => polled.map_err(Crash::Error),
-        Err(panic) => Poll::Ready(Err(Crash::Panic(panic_text(&*panic)))),
+        Err(panicked) => Poll::Ready(Err(Crash::Panic(panicked.0))),
     }
 }
 
@@ -380,11 +399,16 @@ async fn on_blocking_pool<S: State>(
     cancel: &CancellationToken,
 ) -> NodeResult<S> {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
+    let level = crate::wall::level();
     let blocking = tokio::task::spawn_blocking(move || {
-        let waiter = Waiter::default();
-        handle.block_on(Watched { future, span, cancel: None, token: &token, waiter })
+        let watched = Watched { future, span, cancel: None, token: &token, waiter: Waiter::default() };
+        let ended = handle.block_on(Walled::at_level(level, Box::pin(watched)));
+        ended.unwrap_or_else(|panicked| Err(Crash::Panic(panicked.0)))
     });
-    blocking.await.unwrap_or_else(|e| Err(Crash::Panic(e.to_string())))
+    blocking.await.unwrap_or_else(|lost| match lost.try_into_panic() {
+        Ok(panic) => Err(Crash::Panic(Panicked::of(panic).0)),
+        Err(_) => Err(Crash::Cancelled),
+    })
 }
 
 /// Tells a question, a command and a failure apart.
@@ -404,7 +428,7 @@ pub(crate) fn settle<S: State>(
         }
         if answers.bad_answer {
             let why = match result {
-                Err(Crash::Error(error)) => error.to_string(),
+                Err(Crash::Error(error)) => words_of(&*error),
                 _ => "the answer does not fit the question".to_owned(),
             };
             return Err(End::BadAnswer(refused(&called(node), node, &why)));
@@ -579,7 +603,7 @@ impl<S: State> Plan<S> {
                         stop,
                         context: &mut context,
                     };
-                    caught(path(call)).await
+                    caught_future(path(call)).await
                 }
             };
             self.take_routes(node, branch, routes, writes)?;
@@ -668,7 +692,7 @@ fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
 /// Where a plain function leads; its panic is its error.
 #[inline]
 fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
-    catch_unwind(AssertUnwindSafe(|| path(state))).unwrap_or_else(|panic| Err(Box::new(Panicked(panic_text(&*panic)))))
+    caught(|| path(state)).unwrap_or_else(|panicked| Err(Box::new(panicked)))
 }
 
 /// Where the labels that a path returned lead.

@@ -20,6 +20,7 @@ use crate::node::{Call, TaskInput};
 use crate::plan::Plan;
 use crate::state::{CodecError, FieldKind, State, decode, encode};
 use crate::stream::ShownInput;
+use crate::wall::caught;
 
 impl<S: State> Run<S> {
     fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
@@ -35,7 +36,12 @@ impl<S: State> Run<S> {
                 let (plan, codec) = (&self.plan, self.codec);
                 let (input, state) = (input.given(), Some(&self.live.state));
                 let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
-                key(&call).map_err(|e| Error::node_failed(&self.plan.nodes[node].name, e).in_step(step))?
+                let name = &self.plan.nodes[node].name;
+                let key = caught(|| key(&call)).map_err(|panicked| {
+                    let called = format!("the cache key of {}", called(name));
+                    Error::panicked(name, &called, &panicked.0).in_step(step)
+                })?;
+                key.map_err(|e| Error::node_failed(name, e).in_step(step))?
             }
             None => self.whole_input_key(node, input)?,
         };

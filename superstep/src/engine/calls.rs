@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::attempt::{Panicked, caught};
+use super::attempt::caught_future;
 use super::cached::key_text;
 use super::run::Run;
 use super::save::Saver;
@@ -22,10 +22,11 @@ use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupted;
+use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
 use crate::state::State;
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
+use crate::wall::{Panicked, Walled, boxed, words_of};
 
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>;
@@ -262,10 +263,15 @@ impl<S: State> CallHost for CallDesk<S> {
         let parts = [&namespace, &step, &*name, PUSH, &path, &caller.task.id.to_string(), &place];
         let id = TaskId::derive(Some(self.checkpoint), &parts);
         let (inside, begun) = (caller.task.enter(), lock(&caller.task.answers).begin());
+        let (level, task, in_step) = (caller.task.level, name.clone(), caller.task.step);
         let call = OneCall { caller, place: begun, name, id, namespace, input, options, run };
+        let call = Walled::at_level(level, boxed(|| self.run_call(call)));
         Box::pin(async move {
             let _inside = inside;
-            self.run_call(call).await
+            call.await.unwrap_or_else(|panicked| {
+                let error = Error::panicked(&task, &format!("task `{task}`"), &panicked.0);
+                Err(Box::new(error.in_step(in_step)))
+            })
         })
     }
 }
@@ -326,8 +332,10 @@ impl OneCall {
                 Err(error) => named(&self.name, cx.task.step, error),
             };
             failures += 1;
-            let policy = self.options.retry.iter().find(|p| (p.retry_on)(&error));
-            let Some(policy) = policy.filter(|p| failures < p.max_attempts) else { return Err(passed_on(error)) };
+            let called = format!("task `{}`", self.name);
+            let policy = RetryPolicy::after(&self.options.retry, failures, &error, &called);
+            let policy = policy.map_err(|panicked| panicked.at(&self.name).in_step(cx.task.step))?;
+            let Some(policy) = policy else { return Err(passed_on(error)) };
             tokio::time::sleep(policy.pause_with_jitter(failures)).await;
         }
     }
@@ -338,7 +346,7 @@ impl OneCall {
             let future = (self.run)(self.input.clone(), cx.clone());
             if cx.task.run.is_heard() { crate::current::inside(cx.clone(), future) } else { future }
         };
-        let running = noting_waits(span.in_scope(|| caught(call())).instrument(span), cx);
+        let running = noting_waits(span.in_scope(|| caught_future(call())).instrument(span), cx);
         let Some(limit) = self.options.timeout else { return running.await };
         match tokio::time::timeout(limit, running).await {
             Ok(result) => result,
@@ -386,6 +394,6 @@ fn passed_on(error: Error) -> BoxError {
 fn failure_text(error: &BoxError) -> TaskError {
     match error.downcast_ref::<Error>() {
         Some(error) => error.into(),
-        None => TaskError::new(ErrorKind::Node, error.to_string()),
+        None => TaskError::new(ErrorKind::Node, words_of(&**error)),
     }
 }

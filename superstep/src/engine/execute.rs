@@ -15,7 +15,7 @@ use super::apply::put_early;
 use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
 use super::cached::{CacheTurn, follow};
 use super::live::Bits;
-use super::run::{Ended, Run};
+use super::run::{AtWork, Ended, Run};
 use super::saving::SavedWhen;
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
@@ -25,8 +25,38 @@ use crate::context::{Context, Waiter};
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Given, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
 use crate::state::{State, changes_to};
+use crate::wall::{Panicked, Walled, boxed};
 
-type Running<S> = Pin<Box<dyn Future<Output = Finished<S>> + Send>>;
+type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;
+
+type Running<S> = Walled<'static, Finished<S>>;
+
+/// How a task that ran by itself ended, and which it is: with a panic outside of its node, or with nothing if its
+/// runtime has dropped it.
+type Ending<S> = (usize, Option<Result<Finished<S>, Panicked>>);
+
+/// Tells whoever waits for a task how it ended, even if it does not come to its end.
+struct Report<S: State> {
+    ix: usize,
+    sender: mpsc::UnboundedSender<Ending<S>>,
+    is_made: bool,
+}
+
+impl<S: State> Report<S> {
+    fn make(mut self, ended: Result<Finished<S>, Panicked>) {
+        self.is_made = true;
+        // The step may have ended with an error meanwhile; then nobody waits.
+        let _gone = self.sender.send((self.ix, Some(ended)));
+    }
+}
+
+impl<S: State> Drop for Report<S> {
+    fn drop(&mut self) {
+        if !self.is_made {
+            let _gone = self.sender.send((self.ix, None));
+        }
+    }
+}
 
 /// A node that runs where its step is driven.
 pub(crate) struct Started<S: State> {
@@ -104,24 +134,25 @@ fn in_order(mut asked: Vec<Asked>) -> Vec<Interrupt> {
 impl<S: State> Run<S> {
     /// Runs the tasks that have not run yet, and commits each as it finishes. `started` is the
     /// step's only task, if it was started already.
-    pub(super) async fn execute(&mut self, started: Option<Started<S>>) -> Result<Ended, Error> {
+    pub(super) fn execute(&mut self, started: Option<Box<Started<S>>>) -> StepFuture<'_> {
         if started.is_some() {
-            return self.run_in_place(started).await;
+            return boxed(|| self.run_in_place(started));
         }
         if let [task] = self.tasks.as_slice()
             && !task.skip
             && self.plan.nodes[task.node].hidden
         {
-            return self.run_start().await;
+            return boxed(|| self.run_start());
         }
-        if self.runs_in_place() {
-            return self.run_in_place(None).await;
-        }
-        self.use_cache().await?;
+        if self.runs_in_place() { boxed(|| self.run_in_place(None)) } else { boxed(|| self.run_in_time()) }
+    }
+
+    async fn run_in_time(&mut self) -> Result<Ended, Error> {
+        boxed(|| self.use_cache()).await?;
         let limit = self.plan.step_timeout;
         match limit {
-            None => self.run_many().await,
-            Some(limit) => match tokio::time::timeout(limit, self.run_many()).await {
+            None => boxed(|| self.run_many()).await,
+            Some(limit) => match tokio::time::timeout(limit, boxed(|| self.run_many())).await {
                 Ok(ended) => ended,
                 Err(_) => {
                     let words = format!("step {} exceeded its timeout of {limit:?}", self.step);
@@ -133,12 +164,12 @@ impl<S: State> Run<S> {
 
     /// The start node alone in its step.
     async fn run_start(&mut self) -> Result<Ended, Error> {
-        let done = self.start_task(0).await;
+        let done = self.start_input(0).await;
         self.commit_lone(done).await
     }
 
     /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
-    async fn start_task(&self, ix: usize) -> Finished<S> {
+    async fn start_input(&self, ix: usize) -> Finished<S> {
         let outcome = self.start_outcome();
         let mut writes = TaskWrites::of_puts(outcome.puts);
         let node = self.tasks[ix].node;
@@ -175,12 +206,13 @@ impl<S: State> Run<S> {
     }
 
     /// The only task of a step, polled where we are.
-    async fn run_in_place(&mut self, started: Option<Started<S>>) -> Result<Ended, Error> {
+    async fn run_in_place(&mut self, started: Option<Box<Started<S>>>) -> Result<Ended, Error> {
         let node_ix = self.tasks[0].node;
         let plan = self.plan.clone();
         let node = &plan.nodes[node_ix];
+        self.at_work = AtWork::Node(node_ix);
         let Started { context, polled } = match started {
-            Some(started) => started,
+            Some(started) => *started,
             None => {
                 // The task lets go of the state, so that it can be changed in place.
                 let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
@@ -189,7 +221,7 @@ impl<S: State> Run<S> {
             }
         };
         let result = match polled {
-            Polled::Ended(done) => return self.commit_lone(done).await,
+            Polled::Ended(done) => return boxed(|| self.commit_lone(done)).await,
             Polled::Ready(result) => result,
             Polled::Pending { future, span } => {
                 let waiter =
@@ -198,7 +230,7 @@ impl<S: State> Run<S> {
             }
         };
         if let Err(Crash::Cancelled) = &result {
-            return self.cancelled(&[0]).await;
+            return boxed(|| self.cancelled(&[0])).await;
         }
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
@@ -208,7 +240,7 @@ impl<S: State> Run<S> {
                     Ok(false) => End::Done,
                     Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
                         Some(end) => end,
-                        None => self.branch_on_copy(node_ix, &mut writes).await,
+                        None => boxed(|| self.branch_on_copy(node_ix, &mut writes)).await,
                     },
                     Err(end) => end,
                 }
@@ -220,7 +252,7 @@ impl<S: State> Run<S> {
             self.tasks[0].writes = writes;
             return Ok(Ended::Done);
         }
-        self.commit_lone(Finished { ix: 0, writes, end }).await
+        boxed(|| self.commit_lone(Finished { ix: 0, writes, end })).await
     }
 
     async fn commit_lone(&mut self, done: Finished<S>) -> Result<Ended, Error> {
@@ -350,13 +382,16 @@ impl<S: State> Run<S> {
         let (sender, mut finished) = mpsc::unbounded_channel();
         let mut spawned: Vec<Option<AbortOnDrop<()>>> = Vec::new();
         let mut trouble = Trouble::default();
-        let mut ready = self.poll_once(&seed, &todo, &sender, &mut spawned).await;
+        let mut ready = boxed(|| self.poll_once(&seed, &todo, &sender, &mut spawned)).await;
         let mut open = Open::new(&todo);
         while open.count > 0 {
             let batch: Vec<Finished<S>> = if ready.is_empty() {
                 match self.next_finished(&mut finished).await {
                     Some(one) => vec![one],
-                    None => return self.cancelled(&open.list()).await,
+                    None => {
+                        let list = open.list();
+                        return boxed(|| self.cancelled(&list)).await;
+                    }
                 }
             } else {
                 std::mem::take(&mut ready)
@@ -364,33 +399,57 @@ impl<S: State> Run<S> {
             let mut handlers = Vec::new();
             for done in batch {
                 open.close(done.ix);
-                handlers.extend(self.commit(done, &mut trouble).await?);
+                handlers.extend(boxed(|| self.commit(done, &mut trouble)).await?);
             }
             if trouble.failed.is_some() {
                 break;
             }
             if !handlers.is_empty() {
                 handlers.iter().for_each(|ix| open.add(*ix));
-                ready = self.poll_once(&seed, &handlers, &sender, &mut spawned).await;
+                ready = boxed(|| self.poll_once(&seed, &handlers, &sender, &mut spawned)).await;
             }
         }
         drop(spawned);
         for ix in open.list() {
-            self.note_cancelled(ix).await?;
+            boxed(|| self.note_cancelled(ix)).await?;
         }
         trouble.into_end()
     }
 
-    async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Finished<S>>) -> Option<Finished<S>> {
+    async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Ending<S>>) -> Option<Finished<S>> {
         let cancelled = self.shared.cancel.token().cancelled();
         let mut cancelled = std::pin::pin!(cancelled);
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(done) = finished.poll_recv(cx) {
-                return Poll::Ready(done);
+        let ended = std::future::poll_fn(|cx| {
+            if let Poll::Ready(ended) = finished.poll_recv(cx) {
+                return Poll::Ready(ended);
             }
             cancelled.as_mut().poll(cx).map(|()| None)
-        })
-        .await
+        });
+        ended.await.map(|ended| self.finished(ended))
+    }
+
+    /// What became of a task; if it did not come to its end, the error that this is.
+    fn finished(&self, (ix, ended): Ending<S>) -> Finished<S> {
+        let node = &self.plan.nodes[self.tasks[ix].node].name;
+        let error = match ended {
+            Some(Ok(finished)) => return finished,
+            Some(Err(panicked)) => Error::value_panicked(node, &panicked),
+            None => Error::dropped(node),
+        };
+        Finished { ix, writes: TaskWrites::default(), end: End::Failed(error) }
+    }
+
+    /// A task as something that runs by itself.
+    #[inline(never)]
+    fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running<S> {
+        let id = self.task_id(ix);
+        let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+        let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
+        let running = match turn.map(|turn| *turn) {
+            Some(CacheTurn::Waits { landing, known }) => boxed(|| follow(landing, known, job)),
+            _ => boxed(|| job.run()),
+        };
+        Walled::at_level(self.config.level, running)
     }
 
     /// Polls each task once, in order; those that are not done go on by themselves.
@@ -398,35 +457,25 @@ impl<S: State> Run<S> {
         &mut self,
         seed: &Arc<StepSeed>,
         todo: &[usize],
-        sender: &mpsc::UnboundedSender<Finished<S>>,
+        sender: &mpsc::UnboundedSender<Ending<S>>,
         spawned: &mut Vec<Option<AbortOnDrop<()>>>,
     ) -> Vec<Finished<S>> {
         let mut ready = Vec::new();
-        let mut waiting: Vec<Running<S>> = Vec::new();
+        let mut waiting: Vec<(usize, Running<S>)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
-                ready.push(self.start_task(ix).await);
+                ready.push(boxed(|| self.start_input(ix)).await);
                 continue;
             }
-            let id = self.task_id(ix);
-            let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
-            let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
-            let mut running: Running<S> = match turn.map(|turn| *turn) {
-                Some(CacheTurn::Waits { landing, known }) => Box::pin(follow(landing, known, job)),
-                _ => Box::pin(job.run()),
-            };
-            match std::future::poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await {
-                Poll::Ready(done) => ready.push(done),
-                Poll::Pending => waiting.push(running),
+            let mut running = self.start_task(seed, ix);
+            match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut running).poll(cx))).await {
+                Poll::Ready(ended) => ready.push(self.finished((ix, Some(ended)))),
+                Poll::Pending => waiting.push((ix, running)),
             }
         }
-        for running in waiting {
-            let sender = sender.clone();
-            spawned.push(Some(AbortOnDrop::spawn(async move {
-                let done = running.await;
-                // The step may have ended with an error meanwhile; then nobody waits.
-                let _gone = sender.send(done);
-            })));
+        for (ix, running) in waiting {
+            let report = Report { ix, sender: sender.clone(), is_made: false };
+            spawned.push(Some(AbortOnDrop::spawn(async move { report.make(running.await) })));
         }
         ready
     }
@@ -434,6 +483,7 @@ impl<S: State> Run<S> {
     /// Saves and shows what became of a task; gives the tasks that handle its failure.
     async fn commit(&mut self, done: Finished<S>, trouble: &mut Trouble) -> Result<Option<usize>, Error> {
         let Finished { ix, mut writes, end } = done;
+        self.at_work = AtWork::Node(self.tasks[ix].node);
         // Those who wait for its result look for it when this is dropped: after it was put into the cache.
         let _turn = self.tasks[ix].turn.take();
         match end {

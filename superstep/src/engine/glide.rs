@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::apply::apply_one;
 use super::attempt::{End, Finished, poll_node};
 use super::execute::{Polled, Started};
-use super::run::{Run, Tick};
+use super::run::{AtWork, Run, Tick};
 use super::save::Unsaved;
 use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
@@ -48,7 +48,7 @@ impl<S: State> Run<S> {
 
     /// Runs steps as long as they are of this kind. The next one is prepared then, and its node may
     /// have been started.
-    pub(super) fn glide(&mut self, cx: &mut Poller<'_>) -> Result<(Tick, Option<Started<S>>), Error> {
+    pub(super) fn glide(&mut self, cx: &mut Poller<'_>) -> Result<(Tick, Option<Box<Started<S>>>), Error> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
@@ -70,6 +70,7 @@ impl<S: State> Run<S> {
                         not_yet => return Ok(self.ended_gliding(node, not_yet)),
                     }
                 }
+                self.at_work = AtWork::Node(node);
                 let (mut future, span, context) = if plan.nodes[node].run.asks {
                     let input = TaskInput::State(self.live.state.clone());
                     self.start_in_place(node, &plan, &input)
@@ -88,7 +89,7 @@ impl<S: State> Run<S> {
                     Poll::Pending => Polled::Pending { future, span },
                 };
                 self.make_lone_task(node);
-                return Ok((Tick::Go, Some(Started { context, polled })));
+                return Ok((Tick::Go, Some(Box::new(Started { context, polled }))));
             }
             return Ok((Tick::Breathe, None));
         }
@@ -114,19 +115,19 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn prepare_next(&mut self) -> Result<(Tick, Option<Started<S>>), Error> {
+    fn prepare_next(&mut self) -> Result<(Tick, Option<Box<Started<S>>>), Error> {
         self.prepare();
         Ok((self.decide()?, None))
     }
 
     /// The rest of a step that has to be ended otherwise.
-    fn ended_gliding(&mut self, node: usize, over: Over<S>) -> (Tick, Option<Started<S>>) {
+    fn ended_gliding(&mut self, node: usize, over: Over<S>) -> (Tick, Option<Box<Started<S>>>) {
         match over {
             Over::Yes => (Tick::Breathe, None),
             Over::Save(unsaved) => (Tick::Save(unsaved), None),
             Over::Failed(ended) => {
                 self.make_lone_task(node);
-                (Tick::Go, Some(Started { context: None, polled: Polled::Ended(*ended) }))
+                (Tick::Go, Some(Box::new(Started { context: None, polled: Polled::Ended(*ended) })))
             }
         }
     }

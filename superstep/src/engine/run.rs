@@ -25,6 +25,7 @@ use crate::node::{Command, Interrupt, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::{Put, State};
 use crate::stream::{EventData, Mode, Values, View};
+use crate::wall::{Drops, Panicked, Walled, boxed, caught};
 
 /// How a graph is run: where its checkpoints are, and what its caller asked for.
 pub(crate) struct LoopConfig {
@@ -34,6 +35,8 @@ pub(crate) struct LoopConfig {
     /// The checkpoints of the graphs around this one, by namespace.
     pub(crate) ancestors: SharedMap<CheckpointId>,
     pub(crate) nested: bool,
+    /// How deep it is inside others: 1 if it is in none.
+    pub(crate) level: usize,
     /// What the graph around says: whether it resumes.
     pub(crate) resuming: Option<bool>,
     pub(crate) replay: Option<Arc<ReplayState>>,
@@ -46,6 +49,50 @@ pub(crate) struct LoopConfig {
     pub(crate) around: Option<Arc<TaskContext>>,
     /// One history for all calls: saved even where `exit` saves nothing of subgraphs.
     pub(crate) own_history: bool,
+}
+
+/// A run from its beginning to its end. What it holds of its user is dropped piece by piece, behind a wall.
+pub(crate) struct Running<S: State>(Option<Box<Run<S>>>);
+
+impl<S: State> Running<S> {
+    /// In a box, and made in a frame of its own: a run is large, and graphs inside graphs stand on top of each other.
+    #[inline(never)]
+    pub(crate) fn new(
+        graph: CompiledStateGraph<S>,
+        shared: Arc<RunShared>,
+        config: LoopConfig,
+        saver: Option<Saver<S>>,
+    ) -> Self {
+        Self(Some(Box::new(Run::new(graph, shared, config, saver))))
+    }
+
+    pub(crate) fn run(&mut self) -> &mut Run<S> {
+        self.0.as_mut().expect("a run is there until it is dropped")
+    }
+
+    /// The state at the end, and what of it is shown.
+    pub(crate) fn finish(mut self) -> Result<(Arc<S>, Shown<S>), Error> {
+        let graph = self.run().plan.name.clone();
+        let finished = self.run().finish();
+        match self.let_go() {
+            Ok(()) => Ok(finished),
+            Err(panicked) => Err(Error::run_panicked(&graph, "the end of a run", &panicked)),
+        }
+    }
+
+    fn let_go(&mut self) -> Result<(), Panicked> {
+        let run = self.0.take();
+        caught(|| run.map_or((), |run| run.dismantle()))
+    }
+}
+
+impl<S: State> Drop for Running<S> {
+    fn drop(&mut self) {
+        // A run that failed has said why; one that nobody waits for has nobody to tell.
+        if let Err(panicked) = self.let_go() {
+            tracing::error!(%panicked, "what was left of a run panicked when it was dropped");
+        }
+    }
 }
 
 /// What a run starts with.
@@ -109,15 +156,23 @@ pub(crate) struct Run<S: State> {
     pub(super) is_torn: bool,
     /// When the run gave the thread to others last.
     pub(super) breathed: Option<Instant>,
+    /// For whom the engine is at work, to say if something panics.
+    pub(super) at_work: AtWork,
+}
+
+/// For whom the engine is at work.
+#[derive(Clone, Copy)]
+pub(super) enum AtWork {
+    /// The caller: a checkpoint is read, and the input taken.
+    Begin,
+    /// A node that runs, or what it gave back.
+    Node(usize),
+    /// The step that has ended.
+    Step,
 }
 
 impl<S: State> Run<S> {
-    pub(crate) fn new(
-        graph: CompiledStateGraph<S>,
-        shared: Arc<RunShared>,
-        config: LoopConfig,
-        saver: Option<Saver<S>>,
-    ) -> Self {
+    fn new(graph: CompiledStateGraph<S>, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver<S>>) -> Self {
         let CompiledStateGraph { plan, codec, cache, debug, .. } = graph;
         let namespace_key = name_key(&config.namespace);
         let draft = saver.as_ref().map(|saver| {
@@ -155,14 +210,27 @@ impl<S: State> Run<S> {
             input: None,
             is_torn: false,
             breathed: None,
+            at_work: AtWork::Begin,
         }
     }
 
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
     pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
-        let result = self.drive_inner(input).await;
+        let level = self.config.level;
+        let result = match Walled::at_level(level, boxed(|| self.drive_inner(input))).await {
+            Ok(result) => result,
+            Err(panicked) => Err(self.panicked(&panicked)),
+        };
+        if self.saver.is_none() && matches!(result, Ok(Ended::Done)) {
+            return result;
+        }
+        boxed(|| self.end(result)).await
+    }
+
+    /// Saves what must be saved, and shows the end.
+    async fn end(&mut self, result: Result<Ended, Error>) -> Result<Ended, Error> {
         let paused_or_failed = !matches!(result, Ok(Ended::Done));
-        let saved = self.save_exit(paused_or_failed).await;
+        let saved = if self.saves_at_exit() { self.save_end(paused_or_failed).await } else { Ok(()) };
         let flushed = match &mut self.saver {
             Some(saver) => saver.flush().await,
             None => Ok(()),
@@ -181,20 +249,58 @@ impl<S: State> Run<S> {
         if let Ended::Paused(interrupts) = &ended
             && !self.config.nested
         {
-            self.show_pause(interrupts).await?;
+            boxed(|| self.show_pause(interrupts)).await?;
         }
         Ok(ended)
     }
 
-    async fn drive_inner(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+    /// The same for a graph inside a task, in the span that says where it is.
+    pub(crate) async fn drive_inside(&mut self, input: RunInput<S>, attempt: u32) -> Result<Ended, Error> {
+        let (graph, thread, namespace) = (&*self.plan.name, self.shared.thread.as_deref(), &*self.config.namespace);
+        let span = tracing::debug_span!("run", graph, thread, namespace, attempt);
+        boxed(|| self.drive(input)).instrument(span).await
+    }
+
+    async fn save_end(&mut self, paused_or_failed: bool) -> Result<(), Error> {
+        match Walled::new(boxed(|| self.save_exit(paused_or_failed))).await {
+            Ok(saved) => saved,
+            Err(panicked) => Err(self.panicked(&panicked)),
+        }
+    }
+
+    /// Code that the run was given panicked where no wall stands that would know more. What a node did is lost; if its
+    /// writes were being merged, so is the state.
+    #[cold]
+    fn panicked(&mut self, panicked: &Panicked) -> Error {
+        let is_whole = matches!(self.at_work, AtWork::Node(_)) && self.early.is_none() && self.saves_at_exit();
+        if !is_whole {
+            self.is_torn = true;
+            self.checkpoint = self.saved;
+            self.pending.clear();
+        }
+        match self.at_work {
+            AtWork::Begin => Error::run_panicked(&self.plan.name, "the beginning of a run", panicked),
+            AtWork::Node(node) => Error::value_panicked(&self.plan.nodes[node].name, panicked).in_step(self.step),
+            AtWork::Step => Error::run_panicked(&self.plan.name, &format!("the end of step {}", self.step), panicked),
+        }
+    }
+
+    async fn load_and_begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
         self.load().await?;
-        self.begin(input).await?;
+        self.begin(input).await
+    }
+
+    async fn drive_inner(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+        boxed(|| self.load_and_begin(input)).await?;
         loop {
+            self.at_work = AtWork::Step;
             let (tick, started) = if self.may_glide() {
                 std::future::poll_fn(|cx| Poll::Ready(self.glide(cx))).await?
             } else {
                 self.prepare();
-                self.show_checkpoint().await;
+                if self.is_watched() {
+                    boxed(|| self.show_checkpoint()).await;
+                }
                 (self.decide()?, None)
             };
             match tick {
@@ -206,24 +312,24 @@ impl<S: State> Run<S> {
                     continue;
                 }
                 Tick::Save(unsaved) => {
-                    self.save_unsaved(unsaved).await?;
+                    boxed(|| self.save_unsaved(unsaved)).await?;
                     continue;
                 }
             }
             if self.is_watched() {
-                self.show_starts().await;
+                boxed(|| self.show_starts()).await;
             }
             self.give_reader_its_turn().await;
             if self.debug {
                 self.log_step();
             }
-            // Boxed: most steps never come here, and every run would carry its size along.
             let span = self.step_span();
-            match Box::pin(self.execute(started).instrument(span)).await? {
+            match self.execute(started).instrument(span).await? {
                 Ended::Done => {}
                 other => return Ok(other),
             }
-            if self.after_tick().await? {
+            self.at_work = AtWork::Step;
+            if boxed(|| self.after_tick()).await? {
                 return Ok(Ended::Paused(Vec::new()));
             }
             tokio::task::consume_budget().await;
@@ -512,18 +618,34 @@ impl<S: State> Run<S> {
     }
 
     /// The state at the end, and what of it is shown.
-    pub(crate) fn finish(mut self) -> (Arc<S>, Shown<S>) {
+    fn finish(&mut self) -> (Arc<S>, Shown<S>) {
         let shown = match self.last_shown.take() {
             Some(values) => Shown::Earlier(values),
             None if self.shown => {
                 // Copied: a small piece of memory that is taken last and given back last. Without one the allocator gives all
                 // that a run had back to the system, and fetches it again for the next: a tenth of a long conversation's time.
-                let (present, fields) = (self.live.present, self.config.output.clone());
-                Shown::Last(View { present, fields, plan: self.plan, codec: self.codec })
+                let (present, fields) = (std::mem::take(&mut self.live.present), self.config.output.clone());
+                Shown::Last(View { present, fields, plan: self.plan.clone(), codec: self.codec })
             }
             None => Shown::Nothing,
         };
-        (self.live.state, shown)
+        (self.live.state.clone(), shown)
+    }
+
+    /// Drops what users gave, each by itself.
+    fn dismantle(self) {
+        let Run { live, tasks, pending, last_shown, input, .. } = self;
+        let Live { state, start, sends, scratch, .. } = live;
+        let mut drops = Drops::default();
+        drops.each(tasks);
+        drops.one(pending.null);
+        drops.each(pending.tasks.into_list());
+        drops.one((input, start));
+        drops.each(sends);
+        drops.each(scratch);
+        drops.one(last_shown);
+        drops.one(state);
+        drops.end();
     }
 
     pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> Values<S> {

@@ -16,7 +16,7 @@ pub(crate) use self::draft::Draft;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::{Going, SaveQueue};
-use super::apply::{guarded, keeps_last};
+use super::apply::{Work, guarded, keeps_last};
 use super::bridge::{Bridge, migrated_state};
 use super::control;
 use super::live::{Former, Live, MOST_STEPS};
@@ -29,6 +29,7 @@ use crate::checkpoint::{
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
 use crate::state::{CodecError, Put, Scratch, State};
+use crate::wall::{Panicked, caught};
 
 /// What turns writes into records: how values are encoded, and the names of the graph.
 pub(crate) struct Scribe<S: State> {
@@ -407,7 +408,7 @@ impl<S: State> Saver<S> {
             let write = write.map_err(|error| misfit(bytes, error))?;
             let mut write = std::iter::once(Put::merge(write));
             guarded(plan, |merging| {
-                merging.set(Some(place));
+                merging.set(Work::Merge(place));
                 state.update(&plan.schema, place, &mut write, &mut scratch)
             })
             .map_err(|e| CodecError::new(e.to_string()))?;
@@ -525,14 +526,15 @@ impl<S: State> Saver<S> {
         let _turn = self.queue.turn().await;
         if self.durability != Durability::Async {
             self.queue.settle().await?;
-            return self.queue.note(self.start(job).await);
+            let mut saving = self.start(job);
+            return self.queue.note(std::future::poll_fn(|cx| poll_save(&mut saving, cx)).await);
         }
         if self.queue.len() >= self.most_under_way() {
             self.queue.settle().await?;
         }
         self.queue.check()?;
         let mut saving = self.start(job);
-        match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
+        match std::future::poll_fn(|cx| Poll::Ready(poll_save(&mut saving, cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
                 self.queue.add(Going::Beside(tokio::spawn(saving)));
@@ -549,7 +551,7 @@ impl<S: State> Saver<S> {
                 if task.task != TaskId::NULL {
                     task.writes = self.marked(Some(at), task.writes);
                 }
-                (*self.checkpointer).put_writes(self.lease(), at, *task)
+                begun(|| (*self.checkpointer).put_writes(self.lease(), at, *task))
             }
         }
     }
@@ -562,7 +564,7 @@ impl<S: State> Saver<S> {
             let writes = record.writes.iter_mut().map(|task| &mut task.writes);
             writes.for_each(|writes| *writes = self.marked(base, std::mem::take(writes)));
         }
-        let saving = (*self.checkpointer).put(self.lease(), record);
+        let saving = begun(|| (*self.checkpointer).put(self.lease(), record));
         draft.let_go();
         saving
     }
@@ -592,7 +594,7 @@ impl<S: State> Saver<S> {
         }
         self.queue.check()?;
         let mut saving = self.start_checkpoint(draft);
-        match Pin::new(&mut saving).poll(cx) {
+        match poll_save(&mut saving, cx) {
             Poll::Ready(result) => self.queue.note(result).map(|()| None),
             Poll::Pending if self.durability == Durability::Async => {
                 self.queue.add(Going::Beside(tokio::spawn(saving)));
@@ -627,6 +629,22 @@ impl<S: State> Saver<S> {
         let _turn = self.queue.turn().await;
         self.queue.settle().await
     }
+}
+
+/// A save that a checkpointer was asked for; a panic of it is a save that failed.
+#[inline]
+fn begun(save: impl FnOnce() -> Saving) -> Saving {
+    caught(save).unwrap_or_else(|panicked| Saving::done(Err(save_panicked(&panicked))))
+}
+
+#[inline]
+fn poll_save(saving: &mut Saving, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
+    caught(|| Pin::new(saving).poll(cx)).unwrap_or_else(|panicked| Poll::Ready(Err(save_panicked(&panicked))))
+}
+
+#[cold]
+fn save_panicked(panicked: &Panicked) -> CheckpointError {
+    CheckpointError::backend(format!("the checkpointer panicked in a save: {panicked}"))
 }
 
 /// Only the last piece of what was saved would be left.

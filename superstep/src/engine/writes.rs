@@ -12,6 +12,7 @@ use crate::id::TaskId;
 use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan, START};
 use crate::state::{CodecError, Origin, Put, State, check_levels, decode, encode};
+use crate::wall::drop_each;
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
 pub(crate) struct TaskWrites<S: State> {
@@ -73,6 +74,15 @@ impl<S: State> Clone for Rest<S> {
 impl<S: State> Default for TaskWrites<S> {
     fn default() -> Self {
         Self { puts: SmallVec::new(), signals: SmallVec::new(), encoded: SmallVec::new(), done: false, rest: None }
+    }
+}
+
+impl<S: State> Drop for TaskWrites<S> {
+    fn drop(&mut self) {
+        let kept = self.rest.as_mut().map(|rest| std::mem::take(&mut rest.kept)).unwrap_or_default();
+        if self.puts.len() + kept.len() > 1 || std::thread::panicking() {
+            drop_each(self.puts.drain(..).chain(kept));
+        }
     }
 }
 
@@ -140,11 +150,15 @@ impl<S: State> TaskWrites<S> {
 
     /// A question or failure: no output, only how it went.
     pub(crate) fn only(rest: Rest<S>) -> Self {
-        Self { rest: Some(Box::new(rest)), ..Self::default() }
+        let mut writes = Self::default();
+        writes.rest = Some(Box::new(rest));
+        writes
     }
 
     pub(crate) fn of_puts(puts: SmallVec<[Put<S::Write>; 1]>) -> Self {
-        Self { puts, ..Self::default() }
+        let mut writes = Self::default();
+        writes.puts = puts;
+        writes
     }
 
     pub(crate) fn sends(&self) -> &[Send] {

@@ -9,6 +9,7 @@ use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
+use crate::graph::subgraph::MAX_LEVELS;
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
     BranchPlan, ControlChannel, ControlKind, DEFAULT_HANDLER, END, Fields, HANDLER_OF, InputMode, NameTable, NodePlan,
@@ -266,6 +267,9 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
     for (name, node, options) in &graph.nodes {
+        if node.levels >= MAX_LEVELS {
+            errors.push(BuildError::TooDeep { node: name.clone(), levels: node.levels, limit: MAX_LEVELS });
+        }
         for why in &node.mistakes {
             errors.push(BuildError::BadOption { place: format!("node `{name}`"), why: why.clone() });
         }
@@ -504,6 +508,7 @@ pub(crate) fn finish<S: State>(
         stop_before: stop_at(&settings.stop_before, &names),
         stop_after: stop_at(&settings.stop_after, &names),
         step_timeout: settings.step_timeout,
+        levels: 1 + nodes.iter().map(|node| node.run.levels).max().unwrap_or_default(),
         schema,
         nodes,
         names,

@@ -11,6 +11,7 @@ pub use saved::SavedFields;
 use super::StateGraph;
 use crate::error::{BoxError, BuildError, Hint};
 use crate::state::State;
+use crate::wall::{caught, words_of};
 
 /// What a migration came to; made of `()` or of a `Result`.
 ///
@@ -157,7 +158,9 @@ impl Evolution {
         for from in found..current {
             let migration = self.migration(from).ok_or_else(|| format!("there is no migration from version {from}"))?;
             let failed = |why: String| format!("the migration from version {from}: {why}");
-            migration(fields).0.map_err(|why| failed(why.to_string()))?;
+            let migrated =
+                caught(|| migration(fields)).map_err(|panicked| failed(format!("it panicked: {panicked}")))?;
+            migrated.0.map_err(|why| failed(words_of(&*why)))?;
             fields.check().map_err(failed)?;
         }
         Ok(())

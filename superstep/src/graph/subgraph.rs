@@ -8,12 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tracing::Instrument;
 
 use crate::checkpoint::{Checkpointer, Codec};
 use crate::context::{Context, TaskContext, lock, scoped_namespace};
 use crate::draw::Drawing;
-use crate::engine::{Ended, LoopConfig, Run, RunInput, Saver};
+use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
@@ -23,6 +22,33 @@ use crate::node::{BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, 
 use crate::snapshot::AnySnapshot;
 use crate::state::{IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
+use crate::wall::boxed;
+
+/// How many graphs deep graphs may run inside graphs, the outermost included. One that would run deeper is an error of
+/// [its own kind](crate::ErrorKind::Nesting); a graph that holds them as nodes is not compiled.
+///
+/// Each level needs room on the stack of the thread that drives the run: with this many, the 2 MiB of a thread of tokio are
+/// enough in a build without optimization too. What a node gives to `tokio::spawn` begins anew.
+///
+/// ```
+/// use superstep::{AgentState, EchoAgent, StateGraph, MAX_LEVELS, START};
+/// let mut graph = StateGraph::<AgentState>::new().add_node("in", EchoAgent).add_edge(START, "in").compile()?;
+/// for _ in 1..MAX_LEVELS {
+///     graph = StateGraph::<AgentState>::new().add_node("in", graph).add_edge(START, "in").compile()?;
+/// }
+/// let one_more = StateGraph::<AgentState>::new().add_node("in", graph).add_edge(START, "in").compile();
+/// assert!(one_more.unwrap_err().to_string().contains("32 levels deep"));
+/// # Ok::<(), superstep::CompilationError>(())
+/// ```
+pub const MAX_LEVELS: usize = 32;
+
+/// The level of a graph that is run where another one of this level is driven.
+///
+/// # Errors
+/// If it would be too deep. `place` says where it would be run.
+pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> String) -> Result<usize, Error> {
+    if outer < MAX_LEVELS { Ok(outer + 1) } else { Err(Error::too_deep(graph, &place(), MAX_LEVELS)) }
+}
 
 type Looked = (Option<Arc<dyn AnySnapshot>>, Arc<dyn Any + Send + Sync>);
 
@@ -122,10 +148,37 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     /// Runs the graph inside a task of another one.
-    async fn run_inside(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
+    fn run_inside<'a>(
+        &'a self,
+        input: RunInput<S>,
+        cx: &'a Context,
+    ) -> Pin<Box<dyn Future<Output = Result<Inside<S>, Error>> + Send + 'a>> {
+        boxed(|| self.run_in_task(input, cx))
+    }
+
+    async fn run_in_task(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
+        let (_inside, place) = (cx.task.enter(), lock(&cx.task.answers).begin());
+        let mut run = self.begin_inside(cx)?;
+        match boxed(|| run.run().drive_inside(input, cx.attempt())).await? {
+            Ended::Done => Ok(Inside::Done(run)),
+            Ended::Paused(interrupts) => {
+                lock(&cx.task.answers).wait_inside(cx.scope.as_deref(), place, interrupts);
+                Ok(Inside::Waits)
+            }
+            Ended::Parent(command) => {
+                lock(&cx.task.answers).parent = Some(command);
+                Ok(Inside::Waits)
+            }
+        }
+    }
+
+    /// A run of the graph inside a task.
+    #[inline(never)]
+    fn begin_inside(&self, cx: &Context) -> Result<Running<S>, Error> {
         cx.task.touch();
         let task = &cx.task;
-        let (_inside, place) = (task.enter(), lock(&task.answers).begin());
+        let level =
+            level_below(task.level.max(crate::wall::level()), &self.plan.name, || format!(" in node `{}`", task.node))?;
         let (namespace, kept) = (self.place_inside(cx), lock(&task.answers).take_kept(cx.scope.as_deref()));
         let saver = self.saver_inside(task, &namespace);
         let config = LoopConfig {
@@ -133,6 +186,7 @@ impl<S: State> CompiledStateGraph<S> {
             checkpoint: None,
             ancestors: task.ancestors.clone(),
             nested: true,
+            level,
             resuming: *lock(&task.resuming),
             replay: task.replay.clone(),
             null_resume: Some(task.null_resume.clone()),
@@ -143,20 +197,7 @@ impl<S: State> CompiledStateGraph<S> {
             around: Some(task.clone()),
             own_history: matches!(self.persistence, Persistence::Own),
         };
-        let (graph, thread) = (&*self.plan.name, task.run.thread.as_deref());
-        let span = tracing::debug_span!("run", graph, thread, namespace = &*config.namespace, attempt = cx.attempt());
-        let mut run = Run::new(self.clone(), task.run.clone(), config, saver);
-        match run.drive(input).instrument(span).await? {
-            Ended::Done => Ok(Inside::Done(run)),
-            Ended::Paused(interrupts) => {
-                lock(&task.answers).wait_inside(cx.scope.as_deref(), place, interrupts);
-                Ok(Inside::Waits)
-            }
-            Ended::Parent(command) => {
-                lock(&task.answers).parent = Some(command);
-                Ok(Inside::Waits)
-            }
-        }
+        Ok(Running::new(self.clone(), task.run.clone(), config, saver))
     }
 }
 
@@ -173,7 +214,7 @@ fn with_kept(
 }
 
 enum Inside<S: State> {
-    Done(Run<S>),
+    Done(Running<S>),
     /// The task around it ends here: with a question, or with a command.
     Waits,
 }
@@ -201,7 +242,7 @@ impl Context {
     ) -> Result<Output<C>, BoxError> {
         let graph = graph.clone().with_codec(Some(Codec::of()));
         match graph.run_inside(input.into_input(), self).await? {
-            Inside::Done(run) => Ok(Output::new(run.finish(), Vec::new())),
+            Inside::Done(run) => Ok(Output::new(run.finish()?, Vec::new())),
             Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
         }
     }
@@ -213,18 +254,18 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let graph = self.with_codec(Some(Codec::of()));
-        let (steers, subgraph) = (graph.steers(), graph.clone().as_subgraph());
+        let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let (graph, input) = (graph.clone(), shared_input(&call));
             let cx = (call.context)();
             Box::pin(async move {
                 match graph.run_inside(input?, &cx).await? {
-                    Inside::Done(run) => Ok(shared_output(run)),
+                    Inside::Done(run) => Ok(shared_output(run.finish()?)),
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }
             })
         };
-        BoxedNode { subgraph, needs_present: true, steers, ..BoxedNode::new("", run) }
+        BoxedNode { subgraph, levels, needs_present: true, steers, ..BoxedNode::new("", run) }
     }
 }
 
@@ -252,8 +293,8 @@ fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError>
 }
 
 /// The child's output fields, as writes to the parent.
-fn shared_output<S: State>(run: Run<S>) -> Outcome<S> {
-    let (state, view) = match run.finish() {
+fn shared_output<S: State>(end: (Arc<S>, Shown<S>)) -> Outcome<S> {
+    let (state, view) = match end {
         (_, Shown::Nothing) => return Outcome::none(),
         (state, Shown::Last(view)) => (state, view),
         (_, Shown::Earlier(values)) => (values.state, values.view),
@@ -325,7 +366,7 @@ where
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
-        let (steers, subgraph) = (graph.steers(), graph.clone().as_subgraph());
+        let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
                 Given::State(state) => input(state).into_update().into_puts().map_err(Error::from),
@@ -339,13 +380,13 @@ where
             Box::pin(async move {
                 match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
                     Inside::Done(run) => {
-                        let (state, _) = run.finish();
+                        let (state, _) = run.finish()?;
                         before.outcome(output(&state).into_update())
                     }
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }
             })
         };
-        BoxedNode { subgraph, steers, ..BoxedNode::new("", run) }
+        BoxedNode { subgraph, levels, steers, ..BoxedNode::new("", run) }
     }
 }

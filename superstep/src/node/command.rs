@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::checkpoint::Blob;
+use crate::checkpoint::{Blob, encoding};
+use crate::wall::drop_each;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -75,8 +76,21 @@ pub struct Payload(Carried);
 
 #[derive(Clone)]
 enum Carried {
-    Value(Arc<dyn PayloadValue>),
+    Value(Held),
     Saved(Box<Blob>),
+}
+
+/// A value that was sent; there until it is dropped.
+#[derive(Clone)]
+struct Held(Option<Arc<dyn PayloadValue>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Lists of sends may be dropped because one of them panicked. A second panic would end the process.
+        if std::thread::panicking() {
+            drop_each(self.0.take());
+        }
+    }
 }
 
 trait PayloadValue: Any + std::marker::Send + Sync {
@@ -95,7 +109,7 @@ impl<T: Serialize + std::marker::Send + Sync + 'static> PayloadValue for T {
 
 impl Payload {
     pub(crate) fn new<T: Serialize + std::marker::Send + Sync + 'static>(value: T) -> Self {
-        Self(Carried::Value(Arc::new(value)))
+        Self(Carried::Value(Held(Some(Arc::new(value)))))
     }
 
     pub(crate) fn saved(bytes: Blob) -> Self {
@@ -104,7 +118,7 @@ impl Payload {
 
     pub(crate) fn peek<T: 'static>(&self) -> Option<&T> {
         match &self.0 {
-            Carried::Value(value) => (**value).as_any().downcast_ref(),
+            Carried::Value(held) => (**held.0.as_ref()?).as_any().downcast_ref(),
             Carried::Saved(_) => None,
         }
     }
@@ -138,7 +152,8 @@ impl Payload {
 
     pub(crate) fn encoded(&self) -> Result<Blob, CodecError> {
         match &self.0 {
-            Carried::Value(value) => value.encoded(),
+            Carried::Value(Held(Some(value))) => encoding(|| value.encoded()),
+            Carried::Value(Held(None)) => Ok(Blob::default()),
             Carried::Saved(bytes) => Ok(Blob::clone(bytes)),
         }
     }

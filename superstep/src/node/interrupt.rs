@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::wall::caught;
+
 /// A question that a node asked and that waits for an answer.
 ///
 /// ```
@@ -96,19 +98,21 @@ pub(crate) enum Answers {
 impl Resume {
     /// Answers the one open question.
     pub fn value(answer: impl Serialize) -> Self {
-        match serde_json::to_value(answer) {
-            Ok(value) => Self(Answers::One(value)),
-            Err(error) => Self(Answers::Unencodable(error.to_string())),
-        }
+        Self(json_of(answer).map_or_else(Answers::Unencodable, Answers::One))
     }
 
     /// Answers questions by their ids; those not named stay open.
     pub fn by_id<I: Into<String>, A: Serialize>(answers: impl IntoIterator<Item = (I, A)>) -> Self {
-        let encoded = answers.into_iter().map(|(id, a)| Ok((id.into(), serde_json::to_value(a)?)));
-        match encoded.collect::<Result<_, serde_json::Error>>() {
-            Ok(map) => Self(Answers::ById(map)),
-            Err(error) => Self(Answers::Unencodable(error.to_string())),
-        }
+        let encoded = answers.into_iter().map(|(id, answer)| Ok((id.into(), json_of(answer)?)));
+        Self(encoded.collect::<Result<_, _>>().map_or_else(Answers::Unencodable, Answers::ById))
+    }
+}
+
+/// What a caller gave, as JSON, or why it is none.
+pub(crate) fn json_of(value: impl Serialize) -> Result<Value, String> {
+    match caught(|| serde_json::to_value(value)) {
+        Ok(encoded) => encoded.map_err(|error| error.to_string()),
+        Err(panicked) => Err(format!("its `Serialize` panicked: {panicked}")),
     }
 }
 

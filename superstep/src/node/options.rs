@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{BoxedNode, FromInput, IntoNode};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::state::State;
+use crate::wall::caught;
 
 /// When and how a failed node is run again.
 ///
@@ -78,6 +79,21 @@ impl RetryPolicy {
     /// Which errors it is for.
     pub fn retry_on(self, retry_on: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
         Self { retry_on: Arc::new(retry_on), ..self }
+    }
+
+    /// The policy by which what was called is run again after so many failures, the last of them with this error.
+    pub(crate) fn after<'a>(
+        policies: &'a [Self],
+        failures: u32,
+        error: &Error,
+        called: &str,
+    ) -> Result<Option<&'a Self>, Error> {
+        let retries = || policies.iter().find(|policy| !error.is_drained() && (policy.retry_on)(error));
+        let policy = caught(retries).map_err(|panicked| {
+            let rest = format!(": {panicked}; it was asked about \"{error}\"");
+            Error::of_step(ErrorKind::Panic, format!("the `retry_on` of {called} panicked"), &rest)
+        })?;
+        Ok(policy.filter(|policy| failures < policy.max_attempts))
     }
 
     /// The pause after `failures` failed attempts.

@@ -179,6 +179,7 @@ where
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<Workflow<W>> {
         let mistakes = self.mistakes();
+        let levels = self.branches.iter().map(|(_, branch)| branch.levels).max().unwrap_or_default();
         let run = move |mut call: Call<'_, Workflow<W>>| -> NodeFuture<Workflow<W>> {
             let Given::State(given) = call.input else {
                 return Box::pin(async { Err("a parallel node runs on the state, not on what it was sent".into()) });
@@ -196,7 +197,7 @@ where
                 super::update_outcome(merged)
             })
         };
-        BoxedNode { mistakes, ..BoxedNode::new(std::any::type_name::<Self>(), run) }
+        BoxedNode { levels, mistakes, ..BoxedNode::new(std::any::type_name::<Self>(), run) }
     }
 }
 

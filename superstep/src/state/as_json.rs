@@ -6,10 +6,12 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use super::{CodecError, decode};
+use super::{CodecError, decode, encode};
 
 /// A value as `serde_json` writes it. An integer that a [`Value`] cannot hold, because it has more than 64 bits, is text.
 pub(crate) fn json_of<T: Serialize + ?Sized>(value: &T) -> Result<Value, CodecError> {
+    // `serde_json` has no limit of levels when it writes; saving has one.
+    encode(value)?;
     if let Ok(json) = serde_json::to_value(value) {
         return Ok(json);
     }

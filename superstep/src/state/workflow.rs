@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Change, CodecError, Difference, FieldKind, FieldSpec, Persist, Put, Scratch, State, Update};
-use crate::checkpoint::Codec;
+use crate::checkpoint::{Codec, decoding, encoding};
 use crate::error::InvalidUpdate;
 
 pub(crate) use log::apply_entries;
@@ -442,20 +442,25 @@ where
 {
     const PROJECTION: Codec<Self> = Codec {
         encode_write: |(), write, out| match write {
-            Mutation::Replace(state) => encode_whole(&**state, out),
+            Mutation::Replace(state) => encoding(|| encode_whole(&**state, out)),
             Mutation::Apply(_) => Err(CodecError::new("its mutations cannot be saved")),
         },
         decode_write: |(), _, bytes| {
-            decode_whole(bytes)?.ok_or_else(|| CodecError::new("it is a mutation, which this graph cannot read"))
+            let whole = decoding(|| decode_whole(bytes))?;
+            whole.ok_or_else(|| CodecError::new("it is a mutation, which this graph cannot read"))
         },
-        encode_field: |state, (), _, out| super::encode_into(&state.0.snapshot(), out),
+        encode_field: |state, (), _, out| encoding(|| super::encode_into(&state.0.snapshot(), out)),
         decode_field: |state, (), _, bytes| {
-            state.0 = W::restore(super::decode(bytes)?);
-            Ok(())
+            decoding(|| {
+                state.0 = W::restore(super::decode(bytes)?);
+                Ok(())
+            })
         },
-        to_json: |(), write| match write {
-            Mutation::Replace(state) => super::json_of(&state.snapshot()).map(Some),
-            Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
+        to_json: |(), write| {
+            encoding(|| match write {
+                Mutation::Replace(state) => super::json_of(&state.snapshot()).map(Some),
+                Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
+            })
         },
         unsaved: Some(crate::checkpoint::Unsaved {
             is_unsaved: |write| matches!(write, Mutation::Apply(_)),

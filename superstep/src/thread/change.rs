@@ -9,9 +9,13 @@ use crate::invoke::IntoInput;
 use crate::node::{IntoOutcome, Outcome};
 use crate::snapshot::CheckpointRef;
 use crate::state::State;
+use crate::wall::{caught, words_of};
 
 fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<Outcome<S>, Error> {
-    update.into_outcome().map_err(|e| Error::new(ErrorKind::InvalidUpdate, e.to_string()))
+    let outcome = caught(|| update.into_outcome()).map_err(|panicked| {
+        Error::new(ErrorKind::Panic, format!("what the thread is to be changed by panicked: {panicked}"))
+    })?;
+    outcome.map_err(|e| Error::new(ErrorKind::InvalidUpdate, words_of(&*e)))
 }
 
 /// A change of a thread's state; await it.

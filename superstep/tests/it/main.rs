@@ -35,6 +35,8 @@ mod migrate;
 mod model;
 #[cfg(feature = "sqlite")]
 mod moved_rows;
+mod nesting;
+mod panics;
 mod parallel_saves;
 mod parent_commands;
 #[cfg(feature = "postgres")]

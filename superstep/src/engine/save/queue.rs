@@ -1,7 +1,6 @@
 //! Saves that go on beside a run.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -9,8 +8,10 @@ use std::task::{Context as Poller, Poll};
 
 use tokio::task::{JoinError, JoinHandle};
 
+use super::{poll_save, save_panicked};
 use crate::checkpoint::{CheckpointError, Saving};
 use crate::context::lock;
+use crate::wall::Panicked;
 
 /// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, or the run
 /// waits for it. The next one waits too, unless the checkpointer keeps the order by itself.
@@ -37,8 +38,7 @@ impl Going {
     fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
         match self {
             Going::Beside(task) => Pin::new(task).poll(cx).map(joined),
-            Going::Asked(saving) => catch_unwind(AssertUnwindSafe(|| Pin::new(saving).poll(cx)))
-                .unwrap_or_else(|_| Poll::Ready(Err(CheckpointError::backend("a save panicked")))),
+            Going::Asked(saving) => poll_save(saving, cx),
         }
     }
 }
@@ -130,5 +130,8 @@ impl SaveQueue {
 }
 
 fn joined(ended: Result<Result<(), CheckpointError>, JoinError>) -> Result<(), CheckpointError> {
-    ended.unwrap_or_else(|e| Err(CheckpointError::backend(e)))
+    ended.unwrap_or_else(|lost| match lost.try_into_panic() {
+        Ok(panic) => Err(save_panicked(&Panicked::of(panic))),
+        Err(lost) => Err(CheckpointError::backend(lost)),
+    })
 }
