@@ -226,7 +226,7 @@ async fn what_is_injected_comes_from_the_run_and_is_invisible_to_the_model() {
     let properties = oracle.spec().parameters["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(properties, ["question"]);
     let store = MemoryStore::new();
-    let mut graph = StateGraph::new();
+    let mut graph = StateGraph::<AgentState>::new();
     graph.add_node("tools", ToolNode::new([oracle])).add_edge(START, "tools");
     let app = graph.store(store.clone()).compile().unwrap();
     let asked = asking([call("c9", "oracle", json!({ "question": "why?", "state": "of the model" }))]);
