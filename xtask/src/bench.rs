@@ -14,6 +14,8 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     /// The other Rust libraries that are compared too.
     pub(crate) peers: Peers,
+    /// The revision that it is held against.
+    before: Option<String>,
     cases: Vec<String>,
 }
 
@@ -41,7 +43,7 @@ impl Peers {
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Options { rounds: 3, peers: Peers::All, cases: Vec::new() };
+        let mut options = Options { rounds: 3, peers: Peers::All, before: None, cases: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -49,6 +51,7 @@ impl Options {
                     let value = arguments.next().ok_or("`--rounds` needs a value")?;
                     options.rounds = value.parse::<usize>()?.max(1);
                 }
+                "--before" => options.before = Some(arguments.next().ok_or("`--before` needs a revision")?.clone()),
                 "--no-peers" => options.peers.add(None),
                 "--peer" => options.peers.add(Some(arguments.next().ok_or("`--peer` needs a name")?)),
                 "disk" => options.cases.extend(DISK.map(str::to_owned)),
@@ -67,9 +70,18 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let sides = build_all(&[SUPERSTEP.as_ref(), FLOOR.as_ref()]);
+    let mut sides = build_all(&[SUPERSTEP.as_ref(), FLOOR.as_ref()]);
+    if let Some(revision) = &options.before {
+        sides.push(side::build_before(revision)?);
+    }
     let rows = Rows::measure(sides, options)?;
     rows.print_targets();
+    if options.before.is_some() {
+        let title = "Time in µs per unit; in brackets, how many times as long as superstep:";
+        rows.print_ratios(title, |_, measurement| Some(measurement.micros));
+        let title = "Peak memory in MB; in brackets, how many times that of superstep:";
+        rows.print_ratios(title, |_, measurement| Some(measurement.peak_mb));
+    }
     rows.print_kept();
     rows.print_remarks();
     rows.verdict()

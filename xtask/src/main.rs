@@ -42,8 +42,8 @@ commands:
   crash [--backend sqlite|postgres] [--kills N] [--zombies N] [--seed N]
                            workers are killed and overtaken at random moments (default sqlite, 20, 5, 1)
   react [--record]         scripted conversations through LangGraph's ReAct agent and ours, compared
-  bench [--rounds N] [CASE...]
-                           superstep beside the floor, with the targets
+  bench [--rounds N] [--before REVISION] [CASE...]
+                           superstep beside the floor, with the targets; and beside itself as it was
   compare [--rounds N] [--no-peers] [--peer NAME]... [CASE...]
                            superstep beside the floor, LangGraph and every peer that builds, or the named ones
   callgrind                instructions per step

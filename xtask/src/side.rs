@@ -73,6 +73,25 @@ pub(crate) fn build(folder: &Path) -> Result<Side> {
     Ok(Side { name, program: Program::Rust(program) })
 }
 
+/// Builds superstep as it was at a revision, in a work tree of its own under `target`.
+pub(crate) fn build_before(revision: &str) -> Result<Side> {
+    let tree = command::root().join("target/before");
+    if tree.exists() {
+        command::run(Command::new("git").args(["-C"]).arg(&tree).args(["checkout", "--quiet", "--detach", revision]))?;
+    } else {
+        let add = ["worktree", "add", "--quiet", "--force", "--detach"];
+        command::run(Command::new("git").arg("-C").arg(command::root()).args(add).arg(&tree).arg(revision))?;
+    }
+    let program = command::build_program(
+        command::cargo()
+            .args(["build", "--release", "--manifest-path"])
+            .arg(tree.join("bench/superstep/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(bench().join("target/before")),
+    )?;
+    Ok(Side { name: "before".to_owned(), program: Program::Rust(program) })
+}
+
 /// The folders of the Rust peers, by name.
 pub(crate) fn peers() -> Result<Vec<PathBuf>> {
     let mut peers = Vec::new();
