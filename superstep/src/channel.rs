@@ -6,9 +6,8 @@
 //! are made of the types; derived states call the functions in [`typed`].
 
 mod barrier;
-pub(crate) mod difference;
 mod operator;
-pub(crate) mod typed;
+mod reducer;
 mod value;
 
 use std::fmt;
@@ -20,6 +19,7 @@ use crate::state::{Change, FieldKind, Put};
 
 pub use barrier::{LastValueAfterFinish, NamedBarrierValue, NamedBarrierValueAfterFinish};
 pub use operator::{BinaryOperatorAggregate, DeltaChannel};
+pub use reducer::JsonReducer;
 pub use value::{AnyValue, EphemeralValue, LastValue, Topic, UntrackedValue};
 
 /// A place for values with a rule for merging what is written to it.
@@ -72,10 +72,3 @@ impl Clone for Box<dyn Channel> {
         (**self).copy()
     }
 }
-
-/// What a channel that takes one value says when it gets two.
-pub(crate) const ONE_PER_STEP: &str =
-    "can receive only one value per step; give it a reducer to merge several writers, or mark it `any`";
-
-/// What a channel says when it is overwritten twice in a step.
-pub(crate) const ONE_OVERWRITE: &str = "can receive only one overwrite per step";

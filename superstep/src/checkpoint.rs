@@ -5,9 +5,8 @@
 //! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
-mod blob;
-mod codec;
 mod few;
+mod interrupt;
 mod lease;
 mod memory;
 mod name;
@@ -29,13 +28,12 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use crate::error::shown_in_words;
+use crate::error::{Error, ErrorKind, StorageFailure, shown_in_words};
 use crate::id::CheckpointId;
 
-pub use blob::Blob;
-pub(crate) use codec::{Codec, Unsaved, decoding, encode_with, encoding};
 pub(crate) use few::Refill;
 pub use few::{Few, FewIntoIter};
+pub use interrupt::Interrupt;
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
@@ -449,6 +447,25 @@ impl fmt::Display for SharedError {
 impl fmt::Debug for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl From<CheckpointError> for Error {
+    fn from(error: CheckpointError) -> Self {
+        let kind = match error {
+            CheckpointError::Fenced { .. } => ErrorKind::Fenced,
+            _ => ErrorKind::Checkpoint,
+        };
+        let words = match error {
+            CheckpointError::Refused(_) => "the checkpointer refuses it",
+            _ => "a checkpoint could not be saved or read",
+        };
+        let failure = match error {
+            CheckpointError::Codec { .. } => StorageFailure::OfValue,
+            _ if error.is_retryable() => StorageFailure::MayPass,
+            _ => StorageFailure::Lasts,
+        };
+        Error::of_storage(kind, words, failure).caused_by(error)
     }
 }
 

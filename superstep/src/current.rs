@@ -36,7 +36,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::context::Context;
-use crate::state::{Message, MessageChunk};
+use crate::message::{Message, MessageChunk};
 
 tokio::task_local! {
     static CONTEXT: Context;

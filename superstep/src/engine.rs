@@ -27,7 +27,6 @@ pub(crate) use attempt::{AbortOnDrop, Pulse};
 pub(crate) use calls::{CallFn, CallFuture, CallHost};
 pub(crate) use control::shape;
 pub(crate) use inspect::{Looking, snapshot_of};
-pub(crate) use live::Bits;
 pub(crate) use revise::{Revision, revise};
 pub(crate) use run::{Ended, LoopConfig, RunInput, Running};
 pub(crate) use save::{Reading, Saver};

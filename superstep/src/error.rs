@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::CheckpointError;
-use crate::plan::{DEFAULT_HANDLER, HANDLER_OF, START};
+use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::wall::{Panicked, caught, words_of};
 
 /// Any error a node may return.
@@ -369,6 +368,19 @@ struct Failure {
     /// Where in the message the step is to be said, as long as it is not known.
     gap: Option<usize>,
     source: Option<BoxError>,
+    /// Of what could not be saved or read.
+    storage: Option<StorageFailure>,
+}
+
+/// What is known of a checkpoint that could not be saved or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StorageFailure {
+    /// It may work the next time.
+    MayPass,
+    /// It will not.
+    Lasts,
+    /// A value cannot be encoded or decoded.
+    OfValue,
 }
 
 /// The kinds of [`Error`].
@@ -416,7 +428,15 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Failure { kind, node: None, step: None, message: message.into(), gap: None, source: None }))
+        Self(Box::new(Failure {
+            kind,
+            node: None,
+            step: None,
+            message: message.into(),
+            gap: None,
+            source: None,
+            storage: None,
+        }))
     }
 
     /// An error that says between its two parts in which step it came to be, once that is known.
@@ -502,13 +522,19 @@ impl Error {
 
     /// Says whose value could not be saved, if that is what is wrong.
     pub(crate) fn written_by(mut self, name: &str, called: &str) -> Self {
-        let cause = self.0.source.as_ref().and_then(|source| source.downcast_ref());
-        if self.0.node.is_none() && matches!(cause, Some(CheckpointError::Codec { .. })) {
+        if self.0.node.is_none() && self.0.storage == Some(StorageFailure::OfValue) {
             self.0.message = format!("what {called} gave cannot be saved");
             self.0.gap = Some(self.0.message.len());
             self.0.node = Some(name.to_owned());
         }
         self
+    }
+
+    /// Something that could not be saved or read, and whether it may be the next time.
+    pub(crate) fn of_storage(kind: ErrorKind, words: &str, failure: StorageFailure) -> Self {
+        let mut error = Self::new(kind, words);
+        error.0.storage = Some(failure);
+        error
     }
 
     /// Says which error a handler was called for.
@@ -566,12 +592,12 @@ impl Error {
     /// work, in time or in storage, not in the call or the graph.
     ///
     /// Not retryable are a node's error marked [`Terminal`], and what [storage cannot do better the next
-    /// time](CheckpointError::is_retryable).
+    /// time](crate::CheckpointError::is_retryable).
     pub fn is_retryable(&self) -> bool {
         let source = self.0.source.as_ref();
         match self.kind() {
             ErrorKind::Node => !source.is_some_and(|s| s.is::<Terminal>()),
-            ErrorKind::Checkpoint => source.and_then(|s| s.downcast_ref()).is_none_or(CheckpointError::is_retryable),
+            ErrorKind::Checkpoint => self.0.storage == Some(StorageFailure::MayPass),
             kind => {
                 matches!(kind, ErrorKind::Timeout | ErrorKind::Store | ErrorKind::Drained | ErrorKind::Cancelled)
             }
@@ -622,17 +648,39 @@ impl From<InvalidUpdate> for Error {
     }
 }
 
-impl From<CheckpointError> for Error {
-    fn from(error: CheckpointError) -> Self {
-        let kind = match error {
-            CheckpointError::Fenced { .. } => ErrorKind::Fenced,
-            _ => ErrorKind::Checkpoint,
-        };
-        let words = match error {
-            CheckpointError::Refused(_) => "the checkpointer refuses it",
-            _ => "a checkpoint could not be saved or read",
-        };
-        Error::new(kind, words).caused_by(error)
+/// A value that cannot be encoded, or bytes that do not decode.
+///
+/// ```
+/// let error = superstep::CodecError::new("not a map");
+/// assert_eq!(error.to_string(), "not a map");
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct CodecError {
+    why: String,
+    /// The value, not its type, is in the way.
+    is_too_deep: bool,
+}
+
+shown_in_words!(CodecError);
+
+impl CodecError {
+    /// An error with these words.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_too_deep: false }
+    }
+
+    pub(crate) fn too_deep(why: String) -> Self {
+        Self { why, is_too_deep: true }
+    }
+
+    /// The same, said of a part of something larger.
+    pub(crate) fn of(self, what: &str) -> Self {
+        Self { why: format!("{what}: {}", self.why), ..self }
+    }
+
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.is_too_deep
     }
 }
 

@@ -12,17 +12,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Checkpointer, Codec};
+use crate::checkpoint::Checkpointer;
 use crate::context::{Context, lock};
 use crate::engine::{CallFn, RunInput};
-use crate::error::{BoxError, Error, InvalidUpdate};
+use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
 use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
+use crate::names::START;
 use crate::node::{
     BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
 };
-use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable, START};
-use crate::state::{Change, CodecError, FieldKind, FieldSpec, Persist, Put, Scratch, State};
+use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable};
+use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
 use crate::thread::Thread;
 
@@ -81,7 +82,7 @@ impl State for Returned {
         let name = Self::fields(&())[field].name();
         let slot = if field == VALUE { &mut self.value } else { &mut self.saved };
         let mut writes = writes.map(|put| put.map(|(_, value)| Some(value)));
-        crate::channel::typed::last_value(slot, name, &mut writes)
+        crate::state::rules::last_value(slot, name, &mut writes)
     }
 
     fn read(&self, (): &(), field: usize) -> Option<(usize, Value)> {
@@ -96,19 +97,19 @@ impl State for Returned {
 
 impl Persist for Returned {
     fn encode_write((): &(), write: &(usize, Value), out: &mut Vec<u8>) -> Result<(), CodecError> {
-        crate::state::encode_into(&write.1, out)
+        crate::value::encode_into(&write.1, out)
     }
 
     fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<(usize, Value), CodecError> {
-        Ok((field, crate::state::decode(bytes)?))
+        Ok((field, crate::value::decode(bytes)?))
     }
 
     fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        crate::state::encode_into(if field == VALUE { &self.value } else { &self.saved }, out)
+        crate::value::encode_into(if field == VALUE { &self.value } else { &self.saved }, out)
     }
 
     fn decode_field(&mut self, (): &(), field: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        *(if field == VALUE { &mut self.value } else { &mut self.saved }) = Some(crate::state::decode(bytes)?);
+        *(if field == VALUE { &mut self.value } else { &mut self.saved }) = Some(crate::value::decode(bytes)?);
         Ok(())
     }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::checkpoint::Codec;
-use crate::node::Interrupt;
-use crate::state::{Persist, State};
+use crate::checkpoint::Interrupt;
+use crate::state::{Codec, Persist, State};
 use crate::stream::{Values, View};
 
 /// The result of a run: the state, and the questions that wait for an answer.

@@ -18,8 +18,9 @@ use crate::graph_output::Output;
 use crate::id::CheckpointId;
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
-use crate::state::{IntoUpdate, State, check_levels};
+use crate::state::{IntoUpdate, State};
 use crate::stream::{EventStream, Mode, Modes, Sink};
+use crate::value::check_levels;
 use crate::wall::{Walled, boxed};
 
 /// The limit of steps of a run that sets none.

@@ -47,9 +47,13 @@
 //! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
 
 // The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
+mod names;
+mod bits;
 mod wall;
-mod id;
 mod error;
+mod id;
+mod value;
+mod message;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod clock;
 #[cfg_attr(
@@ -59,6 +63,8 @@ mod clock;
 mod seal;
 mod state;
 mod channel;
+mod json;
+mod workflow;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -95,17 +101,17 @@ pub use cache::PostgresCache;
 pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use channel::{
-    AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, LastValue, LastValueAfterFinish,
-    NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
+    AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, JsonReducer, LastValue,
+    LastValueAfterFinish, NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
 #[cfg(feature = "postgres")]
 pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter, FieldRecord,
-    FieldValue, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape, SharedError,
-    SharedMap, Source, Swept, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter, FieldRecord,
+    FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape,
+    SharedError, SharedMap, Source, Swept, TaskRecord, WriteRecord,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;
@@ -122,7 +128,8 @@ pub use database::{PostgresBuilder, PostgresDatabase};
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
 pub use error::{
-    BoxError, BuildError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal, explain,
+    BoxError, BuildError, CodecError, CompilationError, Error, ErrorKind, Hint, InvalidUpdate, TaskError, Terminal,
+    explain,
 };
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
@@ -133,13 +140,18 @@ pub use graph::{
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
 pub use invoke::{GoOn, IntoInput, Invoke, Streaming};
-pub use node::{
-    Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupt, Interrupted,
-    IntoNode, IntoOutcome, Narrow, Next, Node, NodeDefaults, NodeError, NodeInput, NodeOptions, Outcome, OutcomeResult,
-    ParallelNode, ParallelNodeBuilder, PartialAgent, Payload, Previous, Reached, RemainingSteps, Resume, RetryPolicy,
-    RunConfig, Runtime, Send, Sent, StateNode, StoreHandle, StreamWriter, TimeoutPolicy,
+pub use json::{JsonFields, JsonState, JsonWrite};
+pub use message::{
+    Block, Delta, DeltaPart, JsonMap, Media, MediaSource, Message, MessageAssembler, MessageChunk, MessageKind,
+    MessageLike, RichMessage, Role, ToolAnswer, ToolCall, Usage, add_messages, normal_message,
 };
-pub use plan::{END, START};
+pub use names::{END, START};
+pub use node::{
+    Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupted, IntoNode,
+    IntoOutcome, JsonInput, Narrow, Next, Node, NodeDefaults, NodeError, NodeInput, NodeOptions, Outcome,
+    OutcomeResult, ParallelNode, ParallelNodeBuilder, PartialAgent, Previous, Reached, RemainingSteps, Resume,
+    RetryPolicy, RunConfig, Runtime, Send, Sent, StateNode, StoreHandle, StreamWriter, TimeoutPolicy,
+};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
 #[cfg(feature = "compression")]
@@ -149,12 +161,8 @@ pub use seal::{Key, KeyError, Keys};
 pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
 pub use state::{
-    AddMessages, AgentState, AgentStateUpdate, Append, Block, Change, CodecError, Conversation, Delta, DeltaPart,
-    Difference, Field, FieldKind, FieldSpec, IntoUpdate, JsonFields, JsonInput, JsonMap, JsonReducer, JsonState,
-    JsonWrite, LastWriteWins, LogEntry, Logged, MaxReducer, Media, MediaSource, MergeStrategy, Message,
-    MessageAssembler, MessageChunk, MessageKind, MessageLike, MutationLog, Persist, Put, Reducer, ReducerFn, Replace,
-    RichMessage, Role, Scratch, State, StateMutation, Sum, ToolAnswer, ToolCall, Update, Usage, Workflow,
-    WorkflowError, WorkflowState, add_messages, normal_message,
+    AddMessages, AgentState, AgentStateUpdate, Append, Change, Conversation, Difference, Field, FieldKind, FieldSpec,
+    IntoUpdate, MaxReducer, Persist, Put, Reducer, ReducerFn, Replace, Scratch, State, Sum, Update,
 };
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
@@ -173,6 +181,10 @@ pub use stream::{
 pub use superstep_derive::{Routes, State};
 pub use thread::{Fork, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
+pub use value::{Blob, Payload};
+pub use workflow::{
+    LastWriteWins, LogEntry, Logged, MergeStrategy, MutationLog, StateMutation, Workflow, WorkflowError, WorkflowState,
+};
 
 /// Keeps its body if superstep is built with feature `schema`.
 #[cfg(feature = "schema")]

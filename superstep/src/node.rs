@@ -5,6 +5,7 @@ mod args;
 mod command;
 mod handler;
 mod interrupt;
+mod json;
 mod options;
 mod outcome;
 mod parallel;
@@ -18,6 +19,7 @@ use crate::context::Context;
 use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::state::State;
+use crate::value::Payload;
 
 pub use agent::{Agent, EchoAgent, Next, Node, NodeInput, PartialAgent, StateNode};
 pub use args::{
@@ -25,11 +27,12 @@ pub use args::{
     StreamWriter,
 };
 pub(crate) use command::ParentCommand;
-pub use command::{Command, Goto, Payload, Send};
+pub use command::{Command, Goto, Send};
 pub(crate) use handler::{GivenState, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why, json_of};
-pub use interrupt::{Interrupt, Interrupted, Resume};
+pub use interrupt::{Interrupted, Resume};
+pub use json::JsonInput;
 pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
@@ -84,9 +87,9 @@ pub struct Call<'a, S: State> {
     /// The state at the beginning of the step, for nodes that were sent something.
     pub(crate) state: Option<&'a Arc<S>>,
     /// The fields that have a value; for graphs inside nodes.
-    pub(crate) present: Option<&'a crate::engine::Bits>,
+    pub(crate) present: Option<&'a crate::bits::Bits>,
     /// How the state is decoded, if it can be.
-    pub(crate) codec: Option<&'static crate::checkpoint::Codec<S>>,
+    pub(crate) codec: Option<&'static crate::state::Codec<S>>,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,

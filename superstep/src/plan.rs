@@ -10,22 +10,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
+use crate::bits::Bits;
 use crate::checkpoint::Texts;
-use crate::engine::Bits;
 use crate::graph::{Diagnostic, Evolution, Path, PathFn};
 use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
 use crate::state::{FieldKind, FieldSpec, State};
-
-/// The first node's name and the name of the channel that holds a run's input.
-pub const START: &str = "__start__";
-/// Where paths end.
-pub const END: &str = "__end__";
-/// The only field of a state that is shown as the bare value of that field.
-pub(crate) const ROOT: &str = "__root__";
-/// Before the name of the node that an error handler is for.
-pub(crate) const HANDLER_OF: &str = "__error_handler__";
-/// The handler of nodes that have none of their own.
-pub(crate) const DEFAULT_HANDLER: &str = "__default_error_handler__";
 
 /// A frozen graph.
 pub(crate) struct Plan<S: State> {

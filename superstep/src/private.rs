@@ -4,11 +4,13 @@ use std::any::Any;
 
 pub use serde_json::Value as Json;
 
+pub use crate::error::CodecError;
 pub use crate::error::InvalidUpdate;
+pub use crate::message::{Message, MessageLike};
 pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
-    Change, CodecError, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems,
-    IntoUpdate, Message, MessageLike, Persist, Put, Scratch, State, Storable, Update,
+    Change, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Persist,
+    Put, Scratch, State, Storable, Update,
 };
 
 pub use crate::__schema as schema;
@@ -17,12 +19,12 @@ pub use crate::schema::{Describe, Described, StateSchema};
 
 /// The merge rules.
 pub mod typed {
-    pub use crate::channel::typed::*;
+    pub use crate::state::rules::*;
 }
 
 /// What a node changed, by the merge rules.
 pub mod difference {
-    pub use crate::channel::difference::*;
+    pub use crate::state::difference::*;
 }
 
 /// A type whose values can be shown. Implemented for everything that is `Debug`; the lifetime defers the check.
@@ -45,7 +47,7 @@ impl<T: std::fmt::Debug> Shown<'_> for T {
 
 /// Gives every message an id that has none.
 pub fn give_ids<M: MessageLike>(messages: &mut [M]) {
-    crate::state::give_ids(messages);
+    crate::message::give_ids(messages);
 }
 
 /// The writes of one field, out of the writes of a state.

@@ -7,10 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::checkpoint::{CheckpointError, Source};
+use crate::checkpoint::{CheckpointError, Interrupt, Source};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupt;
 use crate::state::State;
 use crate::stream::{ShownInput, ShownWrites, Values};
 

@@ -4,39 +4,28 @@
 //! Writes of one step reach a field together, in task order, so the result never depends
 //! on which task finished first.
 
-mod as_json;
-mod bytes;
+mod codec;
+mod conversation;
+pub(crate) mod difference;
 mod field;
-mod json;
-mod message;
 mod reducer;
+pub(crate) mod rules;
 mod update;
-mod workflow;
 
 use std::borrow::Cow;
 
-use crate::error::InvalidUpdate;
+use crate::error::{CodecError, InvalidUpdate};
+use crate::message::Message;
+use crate::names::ROOT;
+use crate::value::{Payload, decode, decode_json, encode, encode_into, json_of};
 
-pub(crate) use as_json::{decode_json, json_of};
-pub(crate) use bytes::{
-    DEEPEST, Reader, check_end, check_levels, decode, decode_in_place, encode, encode_into, is_deeper,
-};
+pub(crate) use codec::{Codec, Unsaved};
+pub use conversation::{AgentState, AgentStateUpdate, Conversation, ConversationField};
 pub use field::Field;
-pub(crate) use json::json_object;
-pub use json::{JsonFields, JsonInput, JsonReducer, JsonState, JsonWrite, normal_message};
-pub use message::{
-    AgentState, AgentStateUpdate, Block, Conversation, ConversationField, Delta, DeltaPart, JsonMap, Media,
-    MediaSource, Message, MessageAssembler, MessageChunk, MessageKind, MessageLike, RichMessage, Role, ToolAnswer,
-    ToolCall, Usage, add_messages,
-};
-pub(crate) use message::{MessageIndex, give_ids, merge_messages};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
+pub(crate) use rules::{ONE_OVERWRITE, ONE_PER_STEP};
 pub use update::{IntoUpdate, Put, Update};
-pub(crate) use update::{Origin, changes_to};
-pub use workflow::{
-    LastWriteWins, LogEntry, Logged, MergeStrategy, MutationLog, StateMutation, Workflow, WorkflowError, WorkflowState,
-};
-pub(crate) use workflow::{Mutation, apply_entries};
+pub(crate) use update::{Origin, changes_to, merged};
 
 /// The state of a graph: what its nodes read and write.
 ///
@@ -231,10 +220,10 @@ pub trait Persist: State {
 
     /// An update from what was sent to a graph over this state: something with some of its fields.
     #[doc(hidden)]
-    fn from_payload(schema: &Self::Schema, payload: &crate::Payload) -> Result<Update<Self>, CodecError> {
+    fn from_payload(schema: &Self::Schema, payload: &Payload) -> Result<Update<Self>, CodecError> {
         let bytes = payload.encoded()?;
         let fields = Self::fields(schema);
-        if matches!(fields, [only] if only.name() == crate::plan::ROOT) {
+        if matches!(fields, [only] if only.name() == ROOT) {
             return Ok(Update::from_writes([Self::decode_write(schema, 0, &bytes)?]));
         }
         let sent: std::collections::BTreeMap<String, serde_json::Value> = decode(&bytes)?;
@@ -431,42 +420,6 @@ impl Scratch {
 impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Scratch")
-    }
-}
-
-/// A value that cannot be encoded, or bytes that do not decode.
-///
-/// ```
-/// let error = superstep::CodecError::new("not a map");
-/// assert_eq!(error.to_string(), "not a map");
-/// ```
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct CodecError {
-    why: String,
-    /// The value, not its type, is in the way.
-    is_too_deep: bool,
-}
-
-crate::error::shown_in_words!(CodecError);
-
-impl CodecError {
-    /// An error with these words.
-    pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), is_too_deep: false }
-    }
-
-    pub(crate) fn too_deep(why: String) -> Self {
-        Self { why, is_too_deep: true }
-    }
-
-    /// The same, said of a part of something larger.
-    pub(crate) fn of(self, what: &str) -> Self {
-        Self { why: format!("{what}: {}", self.why), ..self }
-    }
-
-    pub(crate) fn is_too_deep(&self) -> bool {
-        self.is_too_deep
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Channel, ONE_OVERWRITE};
+use super::{Channel, JsonReducer};
 use crate::error::InvalidUpdate;
-use crate::state::{Change, FieldKind, JsonReducer, Put};
+use crate::state::{Change, FieldKind, ONE_OVERWRITE, Put};
 
 /// Folds every write into the value.
 ///

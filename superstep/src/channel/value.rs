@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Channel, ONE_PER_STEP};
+use super::Channel;
 use crate::error::InvalidUpdate;
-use crate::state::{Change, FieldKind, Put};
+use crate::state::{Change, FieldKind, ONE_PER_STEP, Put};
 
 /// Reads an overwrite back as the value it was written as, for channels that have no reducer to pass by.
 fn plain(put: Put<Value>) -> Value {

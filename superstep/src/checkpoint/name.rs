@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use std::sync::LazyLock;
 
-use super::Blob;
+use crate::value::Blob;
 
 /// A name in a record: of a field, a trigger or a place in the order of writes. It reads as text.
 ///

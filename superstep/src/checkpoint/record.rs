@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::checkpoint::Blob;
+use crate::value::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Few, Name, Shape, SharedMap};
+use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupt;
 
 /// The format of the records that this release writes.
 pub(crate) const FORMAT: u8 = 1;

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::checkpoint::Blob;
+use crate::value::Blob;
 use smallvec::SmallVec;
 
 use super::live::{Live, Start};

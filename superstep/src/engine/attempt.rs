@@ -15,17 +15,18 @@ use super::apply::put_into;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
-use crate::checkpoint::Codec;
+use crate::checkpoint::Interrupt;
 use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
+use crate::names::{END, START};
 use crate::node::{
-    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
+    Call, Given, Goto, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
     TimeoutPolicy,
 };
-use crate::plan::{END, Plan, START};
-use crate::state::{Put, State, changes_to};
+use crate::plan::Plan;
+use crate::state::{Codec, Put, State, changes_to};
 use crate::wall::{Panicked, Walled, boxed, caught, words_of};
 
 /// A spawned future that stops when its handle is dropped.

@@ -12,13 +12,15 @@ use super::run::{Run, RunInput};
 use super::save::{Loaded, Reading};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{ListQuery, Source};
+use crate::checkpoint::{Interrupt, ListQuery, Source};
 use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
-use crate::node::{Answers, Command, Goto, Interrupt};
-use crate::plan::{END, InputMode};
-use crate::state::{Put, State, check_levels};
+use crate::names::END;
+use crate::node::{Answers, Command, Goto};
+use crate::plan::InputMode;
+use crate::state::{Put, State};
+use crate::value::check_levels;
 
 /// An update for a workflow, which runs on a value.
 pub(super) fn no_value() -> Error {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
-use crate::checkpoint::{Blob, Few, SavedField, TaskRecord, WriteRecord};
+use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
 use crate::graph::{Now, Piece, SavedFields};
+use crate::names::{DEFAULT_HANDLER, HANDLER_OF};
 use crate::node::{Goto, Send};
-use crate::plan::{DEFAULT_HANDLER, HANDLER_OF, Plan};
+use crate::plan::Plan;
 use crate::state::State;
+use crate::value::Blob;
 
 const BRANCH: &str = "branch:to:";
 const JOIN: &str = "join:";

@@ -13,13 +13,14 @@ use super::run::Run;
 use super::save::Scribe;
 use super::writes::TaskWrites;
 use crate::cache::{Cache, CacheKey, Flight, Landing, Turn, take_off};
-use crate::checkpoint::{CheckpointError, Codec};
-use crate::error::{Error, ErrorKind, called};
+use crate::checkpoint::CheckpointError;
+use crate::error::{CodecError, Error, ErrorKind, called};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
 use crate::plan::Plan;
-use crate::state::{CodecError, FieldKind, State, decode, encode};
+use crate::state::{Codec, FieldKind, State};
 use crate::stream::ShownInput;
+use crate::value::{decode, encode};
 use crate::wall::caught;
 
 impl<S: State> Run<S> {

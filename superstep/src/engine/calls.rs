@@ -17,14 +17,14 @@ use super::save::Saver;
 use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
-use crate::checkpoint::{Codec, Durability};
+use crate::checkpoint::Durability;
 use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
-use crate::state::State;
+use crate::state::{Codec, State};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
@@ -176,7 +176,7 @@ impl<S: State> CallDesk<S> {
         if let Some((cache, key)) = &cache
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
-            let value: Value = crate::state::decode(&bytes)?;
+            let value: Value = crate::value::decode(&bytes)?;
             self.finish(&call, Rest { returned: Some(value.clone()), ..Rest::default() }, true).await?;
             return Ok(value);
         }
@@ -188,7 +188,7 @@ impl<S: State> CallDesk<S> {
         let value = self.settle(&call, &cx, result).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
-            let bytes = crate::state::encode(&value).map_err(|why| {
+            let bytes = crate::value::encode(&value).map_err(|why| {
                 let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
                 Error::new(ErrorKind::Store, words).at(&call.name)
             })?;

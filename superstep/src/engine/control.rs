@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use crate::checkpoint::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smallvec::SmallVec;
@@ -12,10 +11,10 @@ use smallvec::SmallVec;
 use super::bridge::{Bridge, Passage, migrated_writes};
 use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
-use crate::checkpoint::{Codec, encode_with};
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Put, State, decode as decode_value, encode_into};
+use crate::state::{Codec, Put, State};
+use crate::value::{Blob, decode as decode_value, encode_into, encode_with};
 
 /// A waiting input as it is saved.
 #[derive(Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use super::inspect::TaskViews;
 use super::run::Run;
+use crate::checkpoint::Interrupt;
 use crate::context::lock;
 use crate::error::Error;
-use crate::node::Interrupt;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::{Put, State};
 use crate::stream::{
@@ -244,7 +244,7 @@ impl<S: State> Run<S> {
         };
         for (message, whole) in writes.puts.iter().flat_map(each) {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
-            if new && !crate::state::MessageLike::is_removal(&message) {
+            if new && !crate::message::MessageLike::is_removal(&message) {
                 let data = MessageEvent { message, chunk: None, whole, node: node.clone(), step: self.step };
                 events.push((Mode::Messages, EventData::Message(data)));
             }

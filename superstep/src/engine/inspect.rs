@@ -5,18 +5,19 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::apply::{Applied, apply};
-use super::live::{Bits, Live, Start};
+use super::live::{Live, Start};
 use super::save::{Loaded, Reading, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Codec, SavedCheckpoint};
+use crate::bits::Bits;
+use crate::checkpoint::SavedCheckpoint;
 use crate::error::Error;
 use crate::graph::CompiledStateGraph;
 use crate::invoke::DEFAULT_LIMIT;
 use crate::node::TaskInput;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
-use crate::state::{Put, State};
+use crate::state::{Codec, Put, State};
 use crate::stream::{ShownInput, ShownWrites, Values, View};
 
 /// The tasks of a step, as streams and snapshots show them.

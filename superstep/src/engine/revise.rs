@@ -18,8 +18,9 @@ use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
+use crate::names::END;
 use crate::node::Outcome;
-use crate::plan::{END, InputMode, Plan};
+use crate::plan::{InputMode, Plan};
 use crate::state::{Put, State, changes_to};
 
 /// One change of a thread.

@@ -15,15 +15,15 @@ use super::live::{Live, Start};
 use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
 use crate::cache::Cache;
-use crate::checkpoint::{Codec, Durability, SharedMap, Source};
+use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
 use crate::context::{NullResume, ReplayState, RunShared, TaskContext, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::CompiledStateGraph;
 use crate::graph_output::Shown;
 use crate::id::{CheckpointId, name_key};
-use crate::node::{Command, Interrupt, NodeError, ParentCommand};
+use crate::node::{Command, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
-use crate::state::{Put, State};
+use crate::state::{Codec, Put, State};
 use crate::stream::{EventData, Mode, Values, View};
 use crate::wall::{Drops, Panicked, Walled, boxed, caught};
 

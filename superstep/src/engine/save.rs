@@ -22,13 +22,14 @@ use super::control;
 use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, Codec, Durability, Epoch, FORMAT, Few, FieldRecord,
-    FieldValue, Labels, Lease, ListQuery, Refill, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts,
-    WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue, Labels,
+    Lease, ListQuery, Refill, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts, WriteRecord,
 };
+use crate::error::CodecError;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
-use crate::state::{CodecError, Put, Scratch, State};
+use crate::state::{Codec, Put, Scratch, State};
+use crate::value::Blob;
 use crate::wall::{Panicked, caught};
 
 /// What turns writes into records: how values are encoded, and the names of the graph.

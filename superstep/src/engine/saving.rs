@@ -11,11 +11,11 @@ use super::run::Run;
 use super::save::{Header, Unsaved};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Codec, Durability, Name, Source};
+use crate::checkpoint::{Durability, Name, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
-use crate::state::State;
+use crate::state::{Codec, State};
 
 /// When what a task wrote is saved, if it is.
 pub(super) enum SavedWhen {

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use super::attempt::Pulse;
 use super::calls::{CallDesk, CallHost};
-use super::live::Bits;
 use super::run::Run;
 use super::tasks;
+use crate::bits::Bits;
 use crate::checkpoint::SharedMap;
 use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};

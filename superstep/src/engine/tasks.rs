@@ -10,9 +10,10 @@ use super::live::{Former, Live, Start};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
-use crate::node::{NodeError, Payload, TaskInput, TimeoutPolicy};
+use crate::node::{NodeError, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
 use crate::state::State;
+use crate::value::Payload;
 
 /// One run of a node in a step.
 pub(crate) struct Task<S: State> {

@@ -1,17 +1,18 @@
 //! What a task wrote, in memory.
 
-use crate::checkpoint::Blob;
 use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::save::Scribe;
-use crate::checkpoint::{CheckpointError, Codec, Few, Name, Refill, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointError, Few, Interrupt, Name, Refill, TaskRecord, WriteRecord};
 use crate::context::Answers;
-use crate::error::TaskError;
+use crate::error::{CodecError, TaskError};
 use crate::id::TaskId;
-use crate::node::{Interrupt, Payload, Send, TimeoutPolicy};
-use crate::plan::{ControlKind, Plan, START};
-use crate::state::{CodecError, Origin, Put, State, check_levels, decode, encode};
+use crate::names::START;
+use crate::node::{Send, TimeoutPolicy};
+use crate::plan::{ControlKind, Plan};
+use crate::state::{Codec, Origin, Put, State};
+use crate::value::{Blob, Payload, check_levels, decode, encode};
 use crate::wall::drop_each;
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
@@ -437,7 +438,7 @@ pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
 
 /// Blob as msgpack's own kind of bytes.
 mod serde_bytes {
-    use crate::checkpoint::Blob;
+    use crate::value::Blob;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
     pub(super) struct Bytes2(pub(super) Blob);

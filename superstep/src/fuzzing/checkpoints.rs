@@ -7,8 +7,9 @@ use crate::checkpoint::rows::{
     Desk, Found, KnownShapes, Outline, Pitch, Raw, RawPending, id_bytes, needed_without, outlines_without,
 };
 use crate::checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Checkpointer, FieldRecord, FieldValue, Lease, ListQuery, SavedField,
+    CheckpointError, CheckpointRecord, Checkpointer, FieldRecord, FieldValue, Lease, ListQuery, SavedField,
 };
+use crate::value::Blob;
 use crate::{AgentState, CompiledStateGraph, EchoAgent, MemorySaver, Message, START, Seal, StateGraph};
 
 /// The first byte says which part the others are: of a checkpoint's row, its body or its outline; what a task wrote; or

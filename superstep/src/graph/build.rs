@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Checkpointer, Codec};
+use crate::checkpoint::Checkpointer;
 use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
+use crate::json::{JsonFields, JsonState};
+use crate::message::Message;
+use crate::names::{END, START};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
-use crate::plan::{END, START};
-use crate::state::{JsonFields, JsonState, Message, Persist, State, Workflow, WorkflowState};
+use crate::state::{Codec, Persist, State};
 use crate::store::Store;
+use crate::workflow::{Workflow, WorkflowState};
 
 /// A graph being built: a state, nodes and edges.
 ///

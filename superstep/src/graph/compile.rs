@@ -4,19 +4,20 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::checkpoint::{Blob, Codec, Texts};
+use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::graph::subgraph::MAX_LEVELS;
+use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, DEFAULT_HANDLER, END, Fields, HANDLER_OF, InputMode, NameTable, NodePlan,
-    Numbers, Plan, ROOT, START, StopAt,
+    BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
 };
-use crate::state::{FieldKind, FieldSpec, State};
+use crate::state::{Codec, FieldKind, FieldSpec, State};
 use crate::store::Store;
+use crate::value::Blob;
 
 /// A frozen graph: immutable, cheap to clone, shared between threads.
 ///

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use crate::graph::build::StateGraph;
+use crate::names::{END, START};
 use crate::node::BoxedNode;
-use crate::plan::{END, START};
 use crate::state::State;
 
 /// Something in a graph that is legal but probably not meant; see [`CompiledStateGraph::diagnostics`](crate::CompiledStateGraph::diagnostics).

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
 use crate::graph::compile::CompiledStateGraph;
-use crate::plan::{ControlKind, END, NodePlan, Plan, START, StopAt};
+use crate::names::{END, START};
+use crate::plan::{ControlKind, NodePlan, Plan, StopAt};
 use crate::state::State;
 
 /// How many steps are played at most.

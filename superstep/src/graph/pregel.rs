@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::cache::Cache;
 use crate::channel::Channel;
-use crate::checkpoint::{Checkpointer, Codec};
+use crate::checkpoint::Checkpointer;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
+use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::node::{BoxedNode, CachePolicy, Call, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy};
 use crate::plan::{Fields, InputMode, NameTable};
-use crate::state::{FieldSpec, JsonFields, JsonState, JsonWrite, Put, State};
+use crate::state::{Codec, FieldSpec, Put, State};
 use crate::store::Store;
 
 type Step = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>> + Send + Sync>;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpointer, Codec};
+use crate::checkpoint::Checkpointer;
 use crate::context::{Context, TaskContext, lock, scoped_namespace};
 use crate::draw::Drawing;
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
@@ -20,7 +20,7 @@ use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
 use crate::node::{BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, Why};
 use crate::snapshot::AnySnapshot;
-use crate::state::{IntoUpdate, Persist, Put, State};
+use crate::state::{Codec, IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
 use crate::wall::boxed;
 

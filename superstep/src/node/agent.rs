@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Call, FromInput, Given, IntoOutcome, Outcome, Payload};
+use super::{Call, FromInput, Given, IntoOutcome, Outcome};
 use crate::context::Context;
 use crate::error::BoxError;
-use crate::state::{AgentState, IntoUpdate, Message, Role, State, add_messages};
+use crate::message::{Message, Role, add_messages};
+use crate::state::{AgentState, IntoUpdate, State};
+use crate::value::Payload;
 
 /// How a [`Node`] goes on.
 ///

@@ -8,12 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Given, NodeError, Payload};
+use super::{Call, Given, NodeError};
 use crate::context::Context;
-use crate::error::BoxError;
-use crate::error::Terminal;
-use crate::state::{JsonInput, JsonState, State, Workflow, WorkflowState, json_object};
+use crate::error::{BoxError, Terminal};
+use crate::state::State;
 use crate::store::Store;
+use crate::value::Payload;
+use crate::workflow::{Workflow, WorkflowState};
 
 /// What can be a node's first argument: the state or a part of it, or what was sent.
 ///
@@ -189,17 +190,6 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S
             Given::State(state) => Some(state.clone()),
             Given::Sent(_) => call.state.cloned(),
         }
-    }
-}
-
-impl FromInput<JsonState> for JsonInput {
-    fn from_input(call: &Call<'_, JsonState>) -> Result<Self, BoxError> {
-        Ok(JsonInput(match call.input {
-            Given::Sent(payload) => payload.to_json()?,
-            Given::State(state) => {
-                json_object(call.plan, state, call.plan.nodes[call.node].reads.as_deref(), Some((call.step, call.stop)))
-            }
-        }))
     }
 }
 

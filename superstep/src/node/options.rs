@@ -224,7 +224,7 @@ impl<S: State> CachePolicy<S> {
     /// # let _ = (of_the_state, of_a_payload);
     /// ```
     pub fn by<I: FromInput<S>, K: serde::Serialize>(key: impl Fn(&I) -> K + Send + Sync + 'static) -> Self {
-        let of_call = move |call: &super::Call<'_, S>| Ok(crate::state::encode(&key(&I::from_input(call)?))?.to_vec());
+        let of_call = move |call: &super::Call<'_, S>| Ok(crate::value::encode(&key(&I::from_input(call)?))?.to_vec());
         Self { key: Some(Arc::new(of_call)), ttl: None }
     }
 

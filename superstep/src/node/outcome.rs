@@ -4,7 +4,9 @@ use smallvec::SmallVec;
 
 use super::{Command, Goto, Next, ParentCommand, Send};
 use crate::error::BoxError;
-use crate::state::{IntoUpdate, JsonState, Message, Origin, Put, State, Update, changes_to};
+use crate::json::JsonState;
+use crate::message::Message;
+use crate::state::{IntoUpdate, Origin, Put, State, Update, changes_to};
 use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 
 /// What one run of a node came to: its writes and where it wants to go.

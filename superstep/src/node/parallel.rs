@@ -9,9 +9,10 @@ use crate::context::Context;
 use crate::engine::AbortOnDrop;
 use crate::error::{BoxError, Terminal};
 use crate::graph::StateGraph;
+use crate::names::START;
 use crate::node::Interrupted;
-use crate::plan::START;
-use crate::state::{LastWriteWins, MergeStrategy, Scratch, State, Update, Workflow, WorkflowState};
+use crate::state::{Scratch, State, Update};
+use crate::workflow::{LastWriteWins, MergeStrategy, Workflow, WorkflowState};
 
 /// A node that runs branches side by side on copies of the state and merges what they make of it.
 ///

@@ -1,6 +1,6 @@
 //! Reducers: how a field merges a write into what it has.
 
-use super::message::{Message, MessageLike, add_messages};
+use crate::message::{Message, MessageLike, add_messages};
 
 /// Merges an update into the current value of a field.
 ///

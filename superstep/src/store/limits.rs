@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Namespace, StoreError};
-use crate::state::{DEEPEST, is_deeper};
+use crate::value::{DEEPEST, is_deeper};
 
 /// `PostgreSQL` indexes rows of at most 2704 bytes; a namespace and a key are indexed together.
 const LONGEST: usize = 1024;

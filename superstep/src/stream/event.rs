@@ -8,14 +8,15 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 
 use super::{Mode, RawEvent};
-use crate::checkpoint::Codec;
-use crate::engine::Bits;
+use crate::bits::Bits;
+use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::TaskId;
-use crate::node::{Interrupt, TaskInput};
+use crate::message::{Message, MessageChunk};
+use crate::node::TaskInput;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::StateSnapshot;
-use crate::state::{Message, MessageChunk, Persist, Put, State};
+use crate::state::{Codec, Persist, Put, State};
 
 /// How to show a state: known to the graph if it saves, and to callers who know that the state can be saved.
 pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;

@@ -7,9 +7,10 @@ use super::Thread;
 use crate::checkpoint::Source;
 use crate::error::Error;
 use crate::id::CheckpointId;
-use crate::plan::START;
+use crate::names::START;
 use crate::snapshot::StateSnapshot;
-use crate::state::{LogEntry, Logged, Mutation, MutationLog, Workflow, WorkflowState, apply_entries, encode};
+use crate::value::encode;
+use crate::workflow::{LogEntry, Logged, Mutation, MutationLog, Workflow, WorkflowState, apply_entries};
 
 impl<W> Thread<Workflow<W>>
 where

@@ -25,10 +25,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::super::{Blob, CheckpointRecord, FieldRecord, FieldValue, Name, Shape, SharedMap, TaskRecord};
+use super::super::{CheckpointRecord, FieldRecord, FieldValue, Name, Shape, SharedMap, TaskRecord};
+use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::CheckpointId;
-use crate::node::Interrupt;
+use crate::value::Blob;
 
 /// A checkpoint among others.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 use super::*;
-use crate::checkpoint::{Blob, FORMAT, Few, FieldRecord, FieldValue, SharedMap, WriteRecord};
+use crate::checkpoint::{FORMAT, Few, FieldRecord, FieldValue, Interrupt, SharedMap, WriteRecord};
 use crate::error::{ErrorKind, TaskError};
 use crate::id::TaskId;
-use crate::node::Interrupt;
+use crate::value::Blob;
 
 /// More bytes than lie among others.
 const LONG: [u8; 100] = [7; 100];

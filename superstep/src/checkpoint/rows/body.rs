@@ -18,15 +18,13 @@ use self::new::{NewBody, NewTask};
 use super::outline::Outline;
 use super::shelf::{Cut, Pending, Row};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
-use crate::checkpoint::codec::with_scratch;
 use crate::checkpoint::{
-    Blob, CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Interrupt, Shape, Source, TaskRecord, WriteRecord,
 };
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupt;
 use crate::seal::Seal;
-use crate::state::{Reader, check_end, is_deeper};
+use crate::value::{Blob, Reader, check_end, is_deeper, with_scratch};
 
 /// A checkpoint on its way to the database.
 pub(crate) struct NewRow {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::checkpoint::{Blob, CheckpointRecord, Epoch, Lease, Source};
+use crate::checkpoint::{CheckpointRecord, Epoch, Lease, Source};
 use crate::id::CheckpointId;
+use crate::value::Blob;
 
 /// The control parts of checkpoints that hold an input, until the next checkpoint of their namespace: its tails hold the
 /// same bytes, and need not be saved again. A help only: what is not here is saved twice.

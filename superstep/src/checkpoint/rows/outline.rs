@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Blob, FieldValue};
+use crate::checkpoint::FieldValue;
 use crate::id::CheckpointId;
+use crate::value::Blob;
 
 /// A part of a field's value. The value is its pieces in order; only the first may hold a whole value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

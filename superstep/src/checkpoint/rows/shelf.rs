@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
 use crate::checkpoint::seeded::Seeded;
-use crate::checkpoint::{
-    Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
-};
+use crate::checkpoint::{CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord};
 #[cfg(feature = "sqlite")]
 use crate::checkpoint::{Shape, SharedMap};
 use crate::id::CheckpointId;
+use crate::value::Blob;
 
 /// A checkpoint's row, opened.
 #[derive(Debug)]

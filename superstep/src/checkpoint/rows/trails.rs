@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::outline::{Inline, Outline, OutlineField, Piece};
 use super::shelf::{Row, Shelf};
 use crate::checkpoint::seeded::Seeded;
-use crate::checkpoint::{Blob, FieldRecord, FieldValue, Lease};
+use crate::checkpoint::{FieldRecord, FieldValue, Lease};
 use crate::id::CheckpointId;
+use crate::value::Blob;
 
 /// The last rows of the namespaces that were written here, so that a save need not look them up. A help only: what is not
 /// here is read.

@@ -7,12 +7,12 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use crate::checkpoint::{
-    Blob, CheckpointRecord, FORMAT, Few, FieldRecord, FieldValue, Labels, Name, SavedCheckpoint, SavedField, SharedMap,
-    Source, TaskRecord, Texts, WriteRecord,
+    CheckpointRecord, FORMAT, Few, FieldRecord, FieldValue, Interrupt, Labels, Name, SavedCheckpoint, SavedField,
+    SharedMap, Source, TaskRecord, Texts, WriteRecord,
 };
 use crate::error::{ErrorKind, TaskError};
 use crate::id::{CheckpointId, TaskId};
-use crate::node::Interrupt;
+use crate::value::Blob;
 
 /// The id that is made at a tick of 100 nanoseconds.
 pub(super) fn id_at(tick: u64) -> CheckpointId {

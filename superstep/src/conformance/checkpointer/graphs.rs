@@ -11,9 +11,9 @@ use crate::checkpoint::{Checkpointer, Durability, MemorySaver};
 use crate::context::Context;
 use crate::graph::{CompiledStateGraph, StateGraph};
 use crate::invoke::GoOn;
-use crate::node::{Interrupted, Resume, Send};
-use crate::plan::START;
-use crate::state::{JsonFields, JsonInput, JsonState};
+use crate::json::{JsonFields, JsonState};
+use crate::names::START;
+use crate::node::{Interrupted, JsonInput, Resume, Send};
 use crate::thread::Thread;
 
 type Saver = Arc<dyn Checkpointer>;

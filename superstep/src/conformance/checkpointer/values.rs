@@ -8,7 +8,8 @@ use super::super::{Checked, ensure, equal};
 use super::difference::same;
 use super::draft::{Draft, tail, whole};
 use super::stage::{Stage, refused};
-use crate::checkpoint::{Blob, ListQuery, SavedCheckpoint, SavedField, Source};
+use crate::checkpoint::{ListQuery, SavedCheckpoint, SavedField, Source};
+use crate::value::Blob;
 
 pub(super) async fn a_thread_that_nobody_wrote_to_is_empty(stage: Stage) -> Checked {
     let id = stage.id();

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Header;
-use crate::checkpoint::{Blob, CheckpointRecord, FORMAT, Few, FieldValue, Labels, SharedMap, Source, TaskRecord};
+use crate::checkpoint::{CheckpointRecord, FORMAT, Few, FieldValue, Labels, SharedMap, Source, TaskRecord};
 use crate::id::{CheckpointId, TaskId};
+use crate::value::Blob;
 
 /// A record that is filled anew for each checkpoint: what stays as it was from one to the next, names above all, is not
 /// made again.

@@ -1,6 +1,7 @@
 //! The fields that changed since the last checkpoint, and how they are saved: as tails, as long as that pays.
 
-use crate::checkpoint::{Blob, Name};
+use crate::checkpoint::Name;
+use crate::value::Blob;
 
 /// The fields that changed since the last checkpoint.
 #[derive(Debug, Default)]

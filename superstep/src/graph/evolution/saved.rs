@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::checkpoint::Blob;
-use crate::state::{decode, encode};
+use crate::value::{Blob, decode, encode};
 
 /// What was saved, as plain data by the names of fields.
 ///

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::super::{
-    Blob, CheckpointRecord, Few, Name, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
-};
+use super::super::super::{CheckpointRecord, Few, Name, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord};
 use super::{BASE_IS_PARENT, Common, FIELD, HAS_OTHER_BASE, HAS_PARENT, IN_TABLE, Packed, Place, TIME_OF_ID};
 use crate::id::{ByTask, CheckpointId, TaskId};
+use crate::value::Blob;
 
 /// The begin of a checkpoint.
 pub(in super::super) struct Head {

@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{WORTH_A_REFERENCE, tail_place};
-use crate::checkpoint::{Blob, CheckpointRecord, FieldRecord, FieldValue, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointRecord, FieldRecord, FieldValue, Interrupt, TaskRecord, WriteRecord};
 use crate::error::TaskError;
 use crate::id::CheckpointId;
-use crate::node::Interrupt;
+use crate::value::Blob;
 
 /// A checkpoint.
 #[derive(Serialize)]

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::checkpoint::{
-    Blob, CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord,
+    CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord,
 };
 use crate::id::{CheckpointId, TaskId};
+use crate::value::Blob;
 
 #[derive(Default)]
 pub(super) struct Naive {

@@ -1,9 +1,9 @@
 //! Chat messages as data, and their merge by id.
 
 mod chunk;
+mod json;
 mod merge;
 mod rich;
-mod states;
 
 use std::borrow::Cow;
 
@@ -11,10 +11,11 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use chunk::{Delta, DeltaPart, MessageAssembler, MessageChunk};
+pub use json::normal_message;
+pub(crate) use json::{each_message, kind_of, message_from_json, messages_in, texts_to_messages};
 pub(crate) use merge::{MessageIndex, give_ids, merge_messages};
 pub use merge::{MessageLike, add_messages};
 pub use rich::{Block, Media, MediaSource, RichMessage, Role, ToolAnswer, Usage};
-pub use states::{AgentState, AgentStateUpdate, Conversation, ConversationField};
 
 /// JSON fields by name.
 pub type JsonMap = serde_json::Map<String, serde_json::Value>;

@@ -12,8 +12,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::CodecError;
-use crate::checkpoint::Blob;
+use super::Blob;
+use crate::error::CodecError;
 
 /// How many lists, maps, structs and variants may lie within each other. JSON, as databases keep the items of a store, is
 /// read back to 128.

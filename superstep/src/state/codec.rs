@@ -1,16 +1,13 @@
 //! The bridge between a state's types and the bytes that are saved.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::checkpoint::Blob;
-use crate::error::InvalidUpdate;
-use crate::node::Payload;
-use crate::plan::ROOT;
-use crate::state::{CodecError, FieldKind, Persist, Put, State, decode, encode};
-use crate::wall::caught;
+use crate::error::{CodecError, InvalidUpdate};
+use crate::names::ROOT;
+use crate::state::{FieldKind, Persist, Put, State};
+use crate::value::{Blob, Payload, decode, decoding, encode, encode_with, encoding};
 
 /// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
 pub(crate) struct Codec<S: State> {
@@ -87,36 +84,4 @@ impl<S: State> Codec<S> {
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
         encode_with(|out| (self.encode_field)(state, schema, field, out))
     }
-}
-
-/// Encodes values: a panic of one is an error.
-pub(crate) fn encoding<T>(encode: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
-    caught(encode).unwrap_or_else(|panic| Err(CodecError::new(format!("its `Serialize` panicked: {panic}"))))
-}
-
-/// Decodes values: a panic of one is an error.
-pub(crate) fn decoding<T>(decode: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
-    caught(decode).unwrap_or_else(|panic| Err(CodecError::new(format!("its `Deserialize` panicked: {panic}"))))
-}
-
-/// The largest buffer that a thread keeps for the next value.
-const KEPT: usize = 1 << 20;
-
-/// Encodes into a buffer that is used again and again; the result has its exact size.
-pub(crate) fn encode_with<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Blob, E> {
-    with_scratch(|out| encode(out).map(|()| Blob::from(out.as_slice())))
-}
-
-/// Works with an empty buffer that is used again and again.
-pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    thread_local! {
-        static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    }
-    let mut out = SCRATCH.take();
-    out.clear();
-    let result = work(&mut out);
-    if out.capacity() <= KEPT {
-        SCRATCH.set(out);
-    }
-    result
 }

@@ -11,9 +11,12 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Change, CodecError, Difference, FieldKind, FieldSpec, Persist, Put, Scratch, State, Update};
-use crate::checkpoint::{Codec, decoding, encoding};
-use crate::error::InvalidUpdate;
+use crate::error::{CodecError, InvalidUpdate};
+use crate::state::{
+    Change, Codec, Difference, FieldKind, FieldSpec, ONE_OVERWRITE, Persist, Put, Scratch, State, Unsaved, Update,
+    merged,
+};
+use crate::value::{decode, decoding, encode_into, encoding, json_of};
 
 pub(crate) use log::apply_entries;
 pub use log::{LogEntry, Logged, MutationLog};
@@ -312,7 +315,7 @@ where
             match (put.write, put.overwrite) {
                 (Mutation::Apply(_), true) => return Err(InvalidUpdate::new("state", MUTATION_OVERWRITES)),
                 (Mutation::Replace(_), true) if overwritten.is_some() => {
-                    return Err(InvalidUpdate::new("state", crate::channel::ONE_OVERWRITE));
+                    return Err(InvalidUpdate::new("state", ONE_OVERWRITE));
                 }
                 (Mutation::Replace(state), true) => overwritten = Some(state),
                 (Mutation::Replace(_), false) if step.whole.is_some() => {
@@ -358,18 +361,18 @@ pub trait SavedMutation<'checked>: Sized {
 #[diagnostic::do_not_recommend]
 impl<M: Serialize + DeserializeOwned + Send> SavedMutation<'_> for M {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        super::encode_into(&SavedWrite::<_, ()>::Apply(self), out)
+        encode_into(&SavedWrite::<_, ()>::Apply(self), out)
     }
 
     fn decode_from(bytes: &[u8]) -> Result<Self, CodecError> {
-        match super::decode::<SavedWrite<M, serde::de::IgnoredAny>>(bytes)? {
+        match decode::<SavedWrite<M, serde::de::IgnoredAny>>(bytes)? {
             SavedWrite::Apply(mutation) => Ok(mutation),
             SavedWrite::Replace(_) => Err(CodecError::new("it is a whole state, not a mutation")),
         }
     }
 
     fn to_json(&self) -> Result<serde_json::Value, CodecError> {
-        super::json_of(self)
+        json_of(self)
     }
 }
 
@@ -381,17 +384,17 @@ enum SavedWrite<M, C> {
 }
 
 fn encode_whole<W: WorkflowState>(state: &W, out: &mut Vec<u8>) -> Result<(), CodecError> {
-    super::encode_into(&SavedWrite::<(), _>::Replace(state.snapshot()), out)
+    encode_into(&SavedWrite::<(), _>::Replace(state.snapshot()), out)
 }
 
 /// The whole state that bytes hold; `None` if they hold a mutation.
 fn decode_whole<W: WorkflowState>(bytes: &[u8]) -> Result<Option<Mutation<W>>, CodecError> {
     /// Which of the two it is, without a look inside.
     type Kind = SavedWrite<serde::de::IgnoredAny, serde::de::IgnoredAny>;
-    if matches!(super::decode::<Kind>(bytes)?, SavedWrite::Apply(_)) {
+    if matches!(decode::<Kind>(bytes)?, SavedWrite::Apply(_)) {
         return Ok(None);
     }
-    match super::decode::<SavedWrite<serde::de::IgnoredAny, W::Checkpoint>>(bytes)? {
+    match decode::<SavedWrite<serde::de::IgnoredAny, W::Checkpoint>>(bytes)? {
         SavedWrite::Replace(checkpoint) => Ok(Some(Mutation::Replace(Box::new(W::restore(checkpoint))))),
         SavedWrite::Apply(_) => Ok(None),
     }
@@ -418,18 +421,18 @@ where
 
     fn write_to_json((): &(), write: &Mutation<W>) -> Result<Option<serde_json::Value>, CodecError> {
         let shown = match write {
-            Mutation::Replace(state) => super::json_of(&state.snapshot())?,
+            Mutation::Replace(state) => json_of(&state.snapshot())?,
             Mutation::Apply(mutation) => mutation.to_json()?,
         };
         Ok(Some(shown))
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        super::encode_into(&self.0.snapshot(), out)
+        encode_into(&self.0.snapshot(), out)
     }
 
     fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        self.0 = W::restore(super::decode(bytes)?);
+        self.0 = W::restore(decode(bytes)?);
         Ok(())
     }
 }
@@ -449,23 +452,23 @@ where
             let whole = decoding(|| decode_whole(bytes))?;
             whole.ok_or_else(|| CodecError::new("it is a mutation, which this graph cannot read"))
         },
-        encode_field: |state, (), _, out| encoding(|| super::encode_into(&state.0.snapshot(), out)),
+        encode_field: |state, (), _, out| encoding(|| encode_into(&state.0.snapshot(), out)),
         decode_field: |state, (), _, bytes| {
             decoding(|| {
-                state.0 = W::restore(super::decode(bytes)?);
+                state.0 = W::restore(decode(bytes)?);
                 Ok(())
             })
         },
         to_json: |(), write| {
             encoding(|| match write {
-                Mutation::Replace(state) => super::json_of(&state.snapshot()).map(Some),
+                Mutation::Replace(state) => json_of(&state.snapshot()).map(Some),
                 Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
             })
         },
-        unsaved: Some(crate::checkpoint::Unsaved {
+        unsaved: Some(Unsaved {
             is_unsaved: |write| matches!(write, Mutation::Apply(_)),
             as_whole: |state, puts| {
-                let merged = super::update::merged(state.clone(), Update::from_puts(puts.into()))?;
+                let merged = merged(state.clone(), Update::from_puts(puts.into()))?;
                 Ok(vec![Put::merge(Mutation::Replace(Box::new(merged.0)))])
             },
         }),

@@ -5,9 +5,16 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::channel::{ONE_OVERWRITE, ONE_PER_STEP};
 use crate::error::InvalidUpdate;
-use crate::state::{Change, MessageIndex, MessageLike, Put, Scratch};
+use crate::message::{MessageIndex, MessageLike};
+use crate::state::{Change, Put, Scratch};
+
+/// What a channel that takes one value says when it gets two.
+pub(crate) const ONE_PER_STEP: &str =
+    "can receive only one value per step; give it a reducer to merge several writers, or mark it `any`";
+
+/// What a channel says when it is overwritten twice in a step.
+pub(crate) const ONE_OVERWRITE: &str = "can receive only one overwrite per step";
 
 type Writes<'a, T> = &'a mut dyn Iterator<Item = Put<T>>;
 
@@ -138,7 +145,7 @@ pub fn messages<M: MessageLike>(
         one_change_each(field, &mut puts)?;
     }
     let mut writes = puts.into_iter().inspect(|put| overwritten |= put.overwrite);
-    let merge = |list: &mut Vec<M>, update| crate::state::merge_messages(field, list, update, index);
+    let merge = |list: &mut Vec<M>, update| crate::message::merge_messages(field, list, update, index);
     let change = reduce(slot, field, &mut writes, merge);
     if overwritten {
         index.forget();

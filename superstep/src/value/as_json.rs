@@ -6,7 +6,8 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use super::{CodecError, decode, encode};
+use super::{decode, encode};
+use crate::error::CodecError;
 
 /// A value as `serde_json` writes it. An integer that a [`Value`] cannot hold, because it has more than 64 bits, is text.
 pub(crate) fn json_of<T: Serialize + ?Sized>(value: &T) -> Result<Value, CodecError> {

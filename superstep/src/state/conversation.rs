@@ -2,14 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Message;
-use super::merge::{add_messages, give_ids};
-use crate::channel::{difference, typed};
-use crate::error::InvalidUpdate;
-use crate::plan::ROOT;
-use crate::state::{
-    Change, CodecError, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update,
-};
+use super::{difference, rules};
+use crate::error::{CodecError, InvalidUpdate};
+use crate::message::{Message, add_messages, give_ids};
+use crate::names::ROOT;
+use crate::state::{Change, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 
 /// A state that holds a conversation, which agents and tools read and add to.
 ///
@@ -229,7 +226,7 @@ impl State for Vec<Message> {
         writes: &mut dyn Iterator<Item = Put<Vec<Message>>>,
         scratch: &mut Scratch,
     ) -> Result<Change, InvalidUpdate> {
-        typed::messages(self, "messages", writes, scratch)
+        rules::messages(self, "messages", writes, scratch)
     }
 
     fn read(&self, (): &(), _: usize) -> Option<Vec<Message>> {
@@ -259,19 +256,19 @@ impl State for Vec<Message> {
 
 impl Persist for Vec<Message> {
     fn encode_write((): &(), write: &Vec<Message>, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        crate::state::encode_into(write, out)
+        crate::value::encode_into(write, out)
     }
 
     fn decode_write((): &(), _: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
-        crate::state::decode(bytes)
+        crate::value::decode(bytes)
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        crate::state::encode_into(self, out)
+        crate::value::encode_into(self, out)
     }
 
     fn decode_field(&mut self, (): &(), _: usize, bytes: &[u8]) -> Result<(), CodecError> {
-        *self = crate::state::decode(bytes)?;
+        *self = crate::value::decode(bytes)?;
         Ok(())
     }
 }

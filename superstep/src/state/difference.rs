@@ -7,7 +7,8 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::state::{Difference, IntoItems, MessageLike, add_messages, give_ids};
+use crate::message::{MessageLike, add_messages, give_ids};
+use crate::state::{Difference, IntoItems};
 
 /// Two values to compare. The trait that fits best is found by taking references: derived code calls `same` on
 /// `&&&Same(..)`, and the compiler goes down from [`ByEq`] to [`Never`].
