@@ -20,7 +20,8 @@ use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::names::START;
 use crate::node::{
-    BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
+    AnyNode, BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of,
+    mistakes,
 };
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
@@ -309,7 +310,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         let timeout = self.timeout.map(TimeoutPolicy::from);
         let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.retry).next());
         let mistake = mistake.map(|why| format!("entrypoint `{}`: {why}", self.name));
-        let start = move |call: Call<'_, Returned>| -> NodeFuture<Returned> {
+        let start = move |call: Call<'_>| -> NodeFuture {
             if let Some(why) = &mistake {
                 let error = Box::new(Error::invalid(why.clone())) as BoxError;
                 return Box::pin(async move { Err(error) });
@@ -323,10 +324,10 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
             Box::pin(async move {
                 let (value, saved) = future.await?;
                 let puts = [Put::merge((VALUE, value)), Put::merge((SAVED, saved))];
-                Ok(Outcome { puts: puts.into_iter().collect(), ..Outcome::none() })
+                Ok(Outcome::<Returned> { puts: puts.into_iter().collect(), ..Outcome::none() }.erased())
             })
         };
-        let boxed = BoxedNode::new("", start);
+        let boxed = BoxedNode::<Returned>::from(AnyNode::new("", start));
         let mut options = NodeOptions::new();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
         options.timeout = timeout;
@@ -341,7 +342,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         settings.codec = Some(Codec::of());
         settings.store = self.store;
         settings.cache = self.cache;
-        let mut plan = finish_plan(vec![node], names, control, Arc::new(()), &settings);
+        let mut plan = finish_plan::<Returned>(vec![node], names, control, Arc::new(()), &settings);
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);
@@ -403,12 +404,12 @@ pub struct ValueMarker;
 
 impl<T: Serialize> IntoInput<Returned, ValueMarker> for T {
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<Returned> {
+    fn into_input(self) -> RunInput {
         input_of(self)
     }
 }
 
-fn input_of(input: impl Serialize) -> RunInput<Returned> {
+fn input_of(input: impl Serialize) -> RunInput {
     match json_of(input) {
         Ok(Value::Null) => RunInput::Nothing,
         Ok(value) => RunInput::Value(value),

@@ -12,7 +12,7 @@ mod subgraph;
 pub use build::{JoinSources, MessageGraph, StateGraph};
 pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
-pub(crate) use compile::{finish as finish_plan, node_plan};
+pub(crate) use compile::{GraphCore, finish as finish_plan, node_plan};
 pub use diagnose::Diagnostic;
 pub(crate) use evolution::{Evolution, Now, Piece};
 pub use evolution::{Migrated, SavedFields, Then};

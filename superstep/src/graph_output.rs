@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::checkpoint::Interrupt;
-use crate::state::{Codec, Persist, State};
-use crate::stream::{Values, View};
+use crate::state::erased::Snapshot;
+use crate::state::{Persist, State};
+use crate::stream::{ShownState, View, with_codec};
 
 /// The result of a run: the state, and the questions that wait for an answer.
 ///
@@ -30,19 +31,19 @@ pub struct Output<S: State> {
     pub state: S,
     /// The open questions; empty if the run came to its end, or stopped where it was told to.
     pub interrupts: Vec<Interrupt>,
-    shown: Shown<S>,
+    shown: Shown,
 }
 
 /// What of the state a run showed last.
-pub(crate) enum Shown<S: State> {
+pub(crate) enum Shown {
     Nothing,
     /// The state as it was in the end: [`Output::state`] has it.
-    Last(View<S>),
+    Last(View),
     /// An earlier one.
-    Earlier(Values<S>),
+    Earlier(ShownState),
 }
 
-impl<S: State> std::fmt::Debug for Shown<S> {
+impl std::fmt::Debug for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Shown::Nothing => f.write_str("Nothing"),
@@ -53,8 +54,8 @@ impl<S: State> std::fmt::Debug for Shown<S> {
 }
 
 impl<S: State> Output<S> {
-    pub(crate) fn new((state, shown): (Arc<S>, Shown<S>), interrupts: Vec<Interrupt>) -> Self {
-        Self { state: Arc::unwrap_or_clone(state), interrupts, shown }
+    pub(crate) fn new((state, shown): (Snapshot, Shown), interrupts: Vec<Interrupt>) -> Self {
+        Self { state: Arc::unwrap_or_clone(state.into_shared()), interrupts, shown }
     }
 
     /// Whether the run waits for answers.
@@ -72,8 +73,9 @@ impl<S: State> Output<S> {
     {
         match &self.shown {
             Shown::Nothing => Value::Null,
-            Shown::Last(view) => view.json(&self.state, Some(Codec::of())),
-            Shown::Earlier(values) => values.to_json(),
+            // Of a copy: a caller may have taken the state, and changed it.
+            Shown::Last(view) => view.json(&Snapshot::new(self.state.clone()), &with_codec::<S>),
+            Shown::Earlier(values) => values.json(&with_codec::<S>),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::graph_output::Output;
 use crate::id::CheckpointId;
 use crate::node::{AnyContext, Command, Resume};
 use crate::plan::{Fields, StopAt};
+use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State};
 use crate::stream::{EventStream, Mode, Modes, Sink};
 use crate::value::check_levels;
@@ -46,7 +47,7 @@ pub trait IntoInput<S: State, Marker> {
     /// Turns it into an input.
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<S>;
+    fn into_input(self) -> RunInput;
 }
 
 /// Goes on with what is left to do on a thread.
@@ -69,31 +70,32 @@ pub struct CommandMarker;
 
 impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<S> {
+    fn into_input(self) -> RunInput {
         if self.is_nothing() {
             return RunInput::Nothing;
         }
-        self.into_update().into_puts().map_or_else(RunInput::Refused, RunInput::Writes)
+        let puts = self.into_update().into_puts();
+        puts.map_or_else(RunInput::Refused, |puts| RunInput::Writes(AnyUpdate::of::<S>(puts)))
     }
 }
 
 impl<S: State> IntoInput<S, CommandMarker> for Command<S> {
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<S> {
-        RunInput::Command(self)
+    fn into_input(self) -> RunInput {
+        RunInput::Command(self.into())
     }
 }
 
 impl<S: State> IntoInput<S, CommandMarker> for Resume {
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<S> {
-        RunInput::Command(Command { resume: Some(self), ..Command::new() })
+    fn into_input(self) -> RunInput {
+        RunInput::Command(Command::<S> { resume: Some(self), ..Command::new() }.into())
     }
 }
 
 impl<S: State> IntoInput<S, CommandMarker> for GoOn {
     #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput<S> {
+    fn into_input(self) -> RunInput {
         RunInput::Nothing
     }
 }
@@ -113,7 +115,7 @@ impl<S: State> IntoInput<S, CommandMarker> for GoOn {
 #[must_use = "a run does nothing until it is awaited"]
 pub struct Invoke<S: State> {
     graph: CompiledStateGraph<S>,
-    input: RunInput<S>,
+    input: RunInput,
     options: Options,
 }
 
@@ -177,11 +179,11 @@ impl<S: State> CompiledStateGraph<S> {
         Streaming(self.invoke(input))
     }
 
-    pub(crate) fn stream_raw(&self, input: RunInput<S>) -> Streaming<S> {
+    pub(crate) fn stream_raw(&self, input: RunInput) -> Streaming<S> {
         Streaming(self.invoke_raw(input))
     }
 
-    pub(crate) fn invoke_raw(&self, input: RunInput<S>) -> Invoke<S> {
+    pub(crate) fn invoke_raw(&self, input: RunInput) -> Invoke<S> {
         Invoke { graph: self.clone(), input, options: Options::default() }
     }
 }
@@ -289,27 +291,27 @@ impl<S: State> Invoke<S> {
     }
 
     pub(crate) fn run(self) -> impl Future<Output = Result<Output<S>, Error>> + Send {
-        let output = self.graph.plan.output.clone();
+        let output = self.graph.core.plan.output.clone();
         self.run_with(None, output)
     }
 
     /// Runs it behind a wall; shows these fields unless others were chosen.
     async fn run_with(self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
-        let graph = self.graph.plan.name.clone();
+        let graph = self.graph.core.plan.name.clone();
         let ended = Walled::new(boxed(|| self.run_behind_wall(sink, output))).await;
         ended.unwrap_or_else(|panicked| Err(Error::run_panicked(&graph, "the run", &panicked)))
     }
 
     async fn run_behind_wall(mut self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
         // A node may start a run without saying that it is inside of one.
-        let level = level_below(crate::wall::level(), &self.graph.plan.name, String::new)?;
+        let level = level_below(crate::wall::level(), &self.graph.core.plan.name, String::new)?;
         let output = self.graph.chosen_output(self.options.output.as_deref(), output)?;
         let shared = self.options.shared(&self.graph, sink)?;
         if self.options.namespace.is_some() {
             boxed(|| self.options.check_place(&shared)).await?;
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
-        let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
+        let span = tracing::debug_span!("run", graph = &*self.graph.core.plan.name, thread = shared.thread.as_deref());
         let (mut run, input) = self.begin(shared, output, level)?;
         let ended = {
             use tracing::Instrument;
@@ -330,15 +332,10 @@ impl<S: State> Invoke<S> {
     }
 
     #[inline(never)]
-    fn begin(
-        mut self,
-        shared: Arc<RunShared>,
-        output: Fields,
-        level: usize,
-    ) -> Result<(Running<S>, RunInput<S>), Error> {
+    fn begin(mut self, shared: Arc<RunShared>, output: Fields, level: usize) -> Result<(Running, RunInput), Error> {
         let config = self.options.config(&self.graph, output, level)?;
         let saver = saver_of(&self.graph, &shared);
-        Ok((Running::new(self.graph, shared, config, saver), self.input))
+        Ok((Running::new(self.graph.core, shared, config, saver), self.input))
     }
 
     /// Runs it to the end on this thread, in a runtime of its own.
@@ -408,7 +405,7 @@ impl<S: State> Streaming<S> {
         let modes = options.modes.unwrap_or_else(|| Modes::default().with(Mode::Updates));
         // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
-        let shown = invoke.graph.plan.shown.clone();
+        let shown = invoke.graph.core.plan.shown.clone();
         EventStream::new(Box::pin(invoke.run_with(Some(sink), shown)), events)
     }
 
@@ -444,7 +441,7 @@ impl Options {
         if self.max_concurrency == Some(0) {
             return Err(Error::invalid("`max_concurrency` must be at least 1"));
         }
-        let checkpointer = match &graph.persistence {
+        let checkpointer = match &graph.core.persistence {
             Persistence::In(checkpointer) => Some(checkpointer.clone()),
             Persistence::Own => {
                 return Err(Error::invalid(
@@ -468,8 +465,8 @@ impl Options {
             epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),
-            store: graph.store.clone(),
-            cache: graph.cache.clone(),
+            store: graph.core.store.clone(),
+            cache: graph.core.cache.clone(),
             control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
@@ -527,10 +524,13 @@ impl Options {
 }
 
 /// The way to the checkpointer, if the run is saved.
-fn saver_of<S: State>(graph: &CompiledStateGraph<S>, shared: &RunShared) -> Option<Saver<S>> {
+fn saver_of<S: State>(graph: &CompiledStateGraph<S>, shared: &RunShared) -> Option<Saver> {
     let (checkpointer, thread) = (shared.checkpointer.clone()?, shared.thread.clone()?);
-    let (texts, ids) = (&graph.plan.texts, shared.ids().clone());
-    Some(Saver::new(checkpointer, graph.codec?, thread, "", shared.durability, ids, texts))
+    let (texts, ids) = (&graph.core.plan.texts, shared.ids().clone());
+    if !graph.core.plan.ty.can_persist() {
+        return None;
+    }
+    Some(Saver::new(checkpointer, thread, "", shared.durability, ids, texts))
 }
 
 impl<S: State> CompiledStateGraph<S> {
@@ -538,7 +538,7 @@ impl<S: State> CompiledStateGraph<S> {
         let Some(names) = chosen else { return Ok(default) };
         let place = |name: &String| {
             let unknown = || Error::invalid(format!("`output_keys` names unknown field `{name}`"));
-            self.plan.field_named(name).ok_or_else(unknown)
+            self.core.plan.field_named(name).ok_or_else(unknown)
         };
         Ok(Fields::many(names.iter().map(place).collect::<Result<_, _>>()?))
     }
@@ -552,7 +552,7 @@ impl<S: State> CompiledStateGraph<S> {
         }
         let place = |name: &String| {
             let unknown = || Error::invalid(format!("`{what}` names unknown node `{name}`"));
-            self.plan.node(name).ok_or_else(unknown)
+            self.core.plan.node(name).ok_or_else(unknown)
         };
         Ok(StopAt::Nodes(names.iter().map(place).collect::<Result<_, _>>()?))
     }

@@ -12,6 +12,7 @@ mod parallel;
 
 use std::any::Any;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::context::Context;
 use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::state::State;
+use crate::state::erased::{AnyUpdate, Snapshot, Typed};
 use crate::value::Payload;
 
 pub use agent::{Agent, EchoAgent, Next, Node, NodeInput, PartialAgent, StateNode};
@@ -26,52 +28,45 @@ pub use args::{
     Attempt, FromContext, FromInput, Narrow, Previous, Reached, RemainingSteps, RunConfig, Runtime, Sent, StoreHandle,
     StreamWriter,
 };
-pub(crate) use command::ParentCommand;
+pub(crate) use command::{AnyCommand, ParentCommand};
 pub use command::{Command, Goto, Send};
 pub(crate) use handler::{GivenState, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why, json_of};
 pub use interrupt::{Interrupted, Resume};
 pub use json::JsonInput;
+pub(crate) use options::CacheRule;
 pub(crate) use options::mistakes;
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 pub use parallel::{ParallelNode, ParallelNodeBuilder};
 
-pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = Result<Outcome<S>, BoxError>> + std::marker::Send>>;
+pub(crate) type NodeFuture = Pin<Box<dyn Future<Output = Result<AnyOutcome, BoxError>> + std::marker::Send>>;
+
+/// What a node returned, without the type of its state: what it writes, and where it wants to go.
+#[derive(Default)]
+pub struct AnyOutcome {
+    pub(crate) update: Option<AnyUpdate>,
+    pub(crate) steer: Option<Box<Steer>>,
+}
 
 /// What a task gives to its node: the state at the start of the step, or what it was sent.
-pub(crate) enum TaskInput<S> {
-    State(Arc<S>),
+#[derive(Clone)]
+pub(crate) enum TaskInput {
+    State(Snapshot),
     Sent(Payload),
 }
 
-impl<S> Clone for TaskInput<S> {
-    fn clone(&self) -> Self {
-        match self {
-            TaskInput::State(state) => TaskInput::State(state.clone()),
-            TaskInput::Sent(payload) => TaskInput::Sent(payload.clone()),
-        }
-    }
-}
-
 /// What a call is given, to look at.
-pub(crate) enum Given<'a, S> {
-    State(&'a Arc<S>),
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    State(&'a Snapshot),
     Sent(&'a Payload),
 }
 
-impl<S> Clone for Given<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Given<'_, S> {}
-
-impl<S> TaskInput<S> {
-    pub(crate) fn given(&self) -> Given<'_, S> {
+impl TaskInput {
+    pub(crate) fn given(&self) -> Given<'_> {
         match self {
             TaskInput::State(state) => Given::State(state),
             TaskInput::Sent(payload) => Given::Sent(payload),
@@ -80,41 +75,52 @@ impl<S> TaskInput<S> {
 }
 
 /// One call of a node. The context is made only if the node asks for it.
-pub struct Call<'a, S: State> {
-    pub(crate) plan: &'a Plan<S>,
+pub struct Call<'a> {
+    pub(crate) plan: &'a Plan,
     pub(crate) node: usize,
-    pub(crate) input: Given<'a, S>,
+    pub(crate) input: Given<'a>,
     /// The state at the beginning of the step, for nodes that were sent something.
-    pub(crate) state: Option<&'a Arc<S>>,
+    pub(crate) state: Option<&'a Snapshot>,
     /// The fields that have a value; for graphs inside nodes.
     pub(crate) present: Option<&'a crate::bits::Bits>,
-    /// How the state is decoded, if it can be.
-    pub(crate) codec: Option<&'static crate::state::Codec<S>>,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,
 }
 
-impl<S: State> Call<'_, S> {
+impl Call<'_> {
     /// This call, with another context.
-    pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b, S> {
+    pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b> {
         Call {
             plan: self.plan,
             node: self.node,
             input: self.input,
             state: self.state,
             present: self.present,
-            codec: self.codec,
             step: self.step,
             stop: self.stop,
             context,
         }
     }
+
+    /// The type of the graph's states.
+    pub(crate) fn typed<S: State>(&self) -> &Typed<S> {
+        Typed::of(&*self.plan.ty)
+    }
+
+    /// The state of the step.
+    pub(crate) fn state_of_step<S: State>(&self) -> Option<Arc<S>> {
+        match self.input {
+            Given::State(state) => Some(state.share()),
+            Given::Sent(_) => self.state.map(Snapshot::share),
+        }
+    }
 }
 
-/// A node with its argument types erased: the only form that the engine sees.
-pub(crate) struct BoxedNode<S: State> {
-    pub(crate) run: Arc<dyn for<'a> Fn(Call<'a, S>) -> NodeFuture<S> + std::marker::Send + Sync>,
+/// A node without the types of its arguments and its state: the only form that the engine sees.
+#[derive(Clone)]
+pub(crate) struct AnyNode {
+    pub(crate) run: Arc<dyn for<'a> Fn(Call<'a>) -> NodeFuture + std::marker::Send + Sync>,
     /// The name of the function's type: tells nodes of one name apart in a cache.
     pub(crate) made_of: &'static str,
     /// The graph inside, if the node is one.
@@ -131,11 +137,11 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) mistakes: Vec<String>,
 }
 
-impl<S: State> BoxedNode<S> {
+impl AnyNode {
     /// A node that may ask for its context, and does nothing else that is special.
     pub(crate) fn new(
         made_of: &'static str,
-        run: impl Fn(Call<'_, S>) -> NodeFuture<S> + std::marker::Send + Sync + 'static,
+        run: impl Fn(Call<'_>) -> NodeFuture + std::marker::Send + Sync + 'static,
     ) -> Self {
         Self {
             run: Arc::new(run),
@@ -150,18 +156,21 @@ impl<S: State> BoxedNode<S> {
     }
 }
 
-impl<S: State> Clone for BoxedNode<S> {
+/// A node of graphs over `S`.
+pub(crate) struct BoxedNode<S> {
+    pub(crate) node: AnyNode,
+    state: PhantomData<fn(S)>,
+}
+
+impl<S> From<AnyNode> for BoxedNode<S> {
+    fn from(node: AnyNode) -> Self {
+        Self { node, state: PhantomData }
+    }
+}
+
+impl<S> Clone for BoxedNode<S> {
     fn clone(&self) -> Self {
-        Self {
-            run: self.run.clone(),
-            made_of: self.made_of,
-            subgraph: self.subgraph.clone(),
-            levels: self.levels,
-            steers: self.steers,
-            asks: self.asks,
-            needs_present: self.needs_present,
-            mistakes: self.mistakes.clone(),
-        }
+        self.node.clone().into()
     }
 }
 

@@ -13,15 +13,20 @@ use smallvec::SmallVec;
 use crate::bits::Bits;
 use crate::checkpoint::Texts;
 use crate::graph::{Diagnostic, Evolution, Path, PathFn};
-use crate::node::{BoxedNode, CachePolicy, RetryPolicy, TimeoutPolicy};
-use crate::state::{FieldKind, FieldSpec, State};
+use crate::node::{AnyNode, CacheRule, RetryPolicy, TimeoutPolicy};
+use crate::state::erased::{AnyState, StateType};
+use crate::state::{FieldKind, FieldSpec};
+use crate::stream::{AnyEvent, EventData};
 
 /// A frozen graph.
-pub(crate) struct Plan<S: State> {
+pub(crate) struct Plan {
     pub(crate) name: Arc<str>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) schema: Arc<S::Schema>,
-    pub(crate) nodes: Vec<NodePlan<S>>,
+    /// What can be done with the states of the graph.
+    pub(crate) ty: Arc<dyn StateType>,
+    /// Gives events the type of the state.
+    pub(crate) event: fn(EventData<AnyState>) -> Box<dyn AnyEvent>,
+    pub(crate) nodes: Vec<NodePlan>,
     /// How many levels of graphs inside graphs it is, itself included.
     pub(crate) levels: usize,
     pub(crate) names: NameTable,
@@ -125,8 +130,8 @@ pub(crate) type Numbers = SmallVec<[usize; 1]>;
 
 /// What every step needs comes first, side by side: a long chain runs through the memory of its nodes.
 #[repr(C)]
-pub(crate) struct NodePlan<S: State> {
-    pub(crate) run: BoxedNode<S>,
+pub(crate) struct NodePlan {
+    pub(crate) run: AnyNode,
     pub(crate) name: Arc<str>,
     pub(crate) triggers: Numbers,
     /// Stands for its name in the ids of tasks.
@@ -146,7 +151,7 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) edges: Numbers,
     /// A static edge leads from it to `END`; drawings show it.
     pub(crate) ends: bool,
-    pub(crate) branches: Vec<BranchPlan<S>>,
+    pub(crate) branches: Vec<BranchPlan>,
     pub(crate) joins: Vec<(usize, usize)>,
     /// The triggers' names in order, part of the ids of the node's tasks.
     pub(crate) trigger_names: Vec<String>,
@@ -155,7 +160,7 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) reads: Option<Arc<[usize]>>,
     pub(crate) retry: Arc<[RetryPolicy]>,
     pub(crate) timeout: Option<TimeoutPolicy>,
-    pub(crate) cache: Option<CachePolicy<S>>,
+    pub(crate) cache: Option<CacheRule>,
     pub(crate) handler: Option<usize>,
     pub(crate) is_handler: bool,
     pub(crate) defer: bool,
@@ -166,7 +171,7 @@ pub(crate) struct NodePlan<S: State> {
     pub(crate) returns: bool,
 }
 
-impl<S: State> NodePlan<S> {
+impl NodePlan {
     /// Whether a step of this node alone can be run in one go if the node does not wait.
     #[inline]
     pub(crate) fn glides(&self) -> bool {
@@ -190,8 +195,8 @@ impl<S: State> NodePlan<S> {
     }
 }
 
-pub(crate) struct BranchPlan<S: State> {
-    pub(crate) path: Path<S>,
+pub(crate) struct BranchPlan {
+    pub(crate) path: Path,
     /// Labels and where they lead; `None` leads anywhere.
     pub(crate) map: Option<Vec<(String, String)>>,
 }
@@ -217,9 +222,9 @@ pub(crate) enum ControlKind {
     JoinDeferred { members: Vec<String> },
 }
 
-impl<S: State> Plan<S> {
+impl Plan {
     pub(crate) fn fields(&self) -> &[FieldSpec] {
-        S::fields(&self.schema)
+        self.ty.fields()
     }
 
     pub(crate) fn field_named(&self, name: &str) -> Option<usize> {

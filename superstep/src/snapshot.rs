@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +12,8 @@ use crate::checkpoint::{CheckpointError, Interrupt, Source};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::state::State;
-use crate::stream::{ShownInput, ShownWrites, Values};
+use crate::state::erased::{AnyState, Snapshot};
+use crate::stream::{ShownInput, ShownState, ShownWrites, as_known};
 
 /// Where a checkpoint is.
 ///
@@ -47,9 +49,8 @@ pub struct CheckpointRef {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct StateSnapshot<S: State> {
+pub struct StateSnapshot<S: ?Sized> {
     /// The state.
     pub state: Arc<S>,
     /// The nodes that run next.
@@ -73,10 +74,50 @@ pub struct StateSnapshot<S: State> {
     /// What of a checkpoint in a history is nested too deep to be read: such fields have no value, and what tasks wrote
     /// after it is not shown. [`update`](crate::Thread::update) puts other values in their place.
     pub unreadable: Vec<CheckpointError>,
-    pub(crate) values: Values<S>,
+    pub(crate) values: ShownState,
 }
 
-impl<S: State> StateSnapshot<S> {
+impl<S: ?Sized> Clone for StateSnapshot<S> {
+    fn clone(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            next: self.next.clone(),
+            checkpoint: self.checkpoint.clone(),
+            parent: self.parent.clone(),
+            source: self.source,
+            step: self.step,
+            created_at: self.created_at,
+            metadata: self.metadata.clone(),
+            tasks: self.tasks.clone(),
+            interrupts: self.interrupts.clone(),
+            unreadable: self.unreadable.clone(),
+            values: self.values.clone(),
+        }
+    }
+}
+
+impl StateSnapshot<AnyState> {
+    /// The same, typed by the state of the graph that it comes from.
+    pub(crate) fn typed<S: State>(self) -> StateSnapshot<S> {
+        StateSnapshot {
+            // That of the step, which may be further than what is shown.
+            state: Snapshot::from(self.state).into_shared(),
+            next: self.next,
+            checkpoint: self.checkpoint,
+            parent: self.parent,
+            source: self.source,
+            step: self.step,
+            created_at: self.created_at,
+            metadata: self.metadata,
+            tasks: self.tasks.into_iter().map(TaskSnapshot::typed).collect(),
+            interrupts: self.interrupts,
+            unreadable: self.unreadable,
+            values: self.values,
+        }
+    }
+}
+
+impl<S: ?Sized> StateSnapshot<S> {
     /// Whether nothing is left to do. `next` leaves out tasks whose results are saved, so it is empty too when a run
     /// was killed after the last task of a step and before its checkpoint; resuming then goes on with that step.
     pub fn is_done(&self) -> bool {
@@ -85,7 +126,7 @@ impl<S: State> StateSnapshot<S> {
 
     /// The fields that have a value, as JSON.
     pub fn values(&self) -> Value {
-        self.values.json(None)
+        self.values.json(&as_known)
     }
 
     /// The snapshot as JSON; times are in UTC, as in `2026-01-02T03:04:05.678901+00:00`.
@@ -101,7 +142,7 @@ impl<S: State> StateSnapshot<S> {
     }
 }
 
-impl<S: State> std::fmt::Debug for StateSnapshot<S> {
+impl<S: ?Sized> std::fmt::Debug for StateSnapshot<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.to_json())
     }
@@ -113,9 +154,8 @@ impl<S: State> std::fmt::Debug for StateSnapshot<S> {
 /// use superstep::{AgentState, TaskSnapshot};
 /// fn show(task: &TaskSnapshot<AgentState>) { println!("{}: {:?}", task.name, task.error); }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskSnapshot<S: State> {
+pub struct TaskSnapshot<S: ?Sized> {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -130,21 +170,49 @@ pub struct TaskSnapshot<S: State> {
     pub interrupts: Vec<Interrupt>,
     /// Its subgraph's state.
     pub state: Option<SubgraphState>,
-    pub(crate) input: ShownInput<S>,
-    pub(crate) result: Option<ShownWrites<S>>,
+    pub(crate) input: ShownInput,
+    pub(crate) result: Option<ShownWrites>,
+    pub(crate) values: PhantomData<fn() -> Box<S>>,
 }
 
-impl<S: State> TaskSnapshot<S> {
+impl<S: ?Sized> Clone for TaskSnapshot<S> {
+    fn clone(&self) -> Self {
+        self.clone_as()
+    }
+}
+
+impl TaskSnapshot<AnyState> {
+    fn typed<S: State>(self) -> TaskSnapshot<S> {
+        self.clone_as()
+    }
+}
+
+impl<S: ?Sized> TaskSnapshot<S> {
+    fn clone_as<T: ?Sized>(&self) -> TaskSnapshot<T> {
+        TaskSnapshot {
+            id: self.id,
+            name: self.name.clone(),
+            triggers: self.triggers.clone(),
+            path: self.path.clone(),
+            error: self.error.clone(),
+            interrupts: self.interrupts.clone(),
+            state: self.state.clone(),
+            input: self.input.clone(),
+            result: self.result.clone(),
+            values: PhantomData,
+        }
+    }
+
     /// What it is given, as JSON: the fields that its node sees, or what was sent to it.
     ///
     /// The steps that remain are those of a run that goes on from here with the usual `recursion_limit`.
     pub fn input(&self) -> Value {
-        self.input.json(None)
+        self.input.json(&as_known)
     }
 
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
-        self.result.as_ref().map(|r| r.as_result(None))
+        self.result.as_ref().map(|r| r.as_result(&as_known))
     }
 
     fn to_json(&self) -> Value {

@@ -7,6 +7,7 @@
 mod codec;
 mod conversation;
 pub(crate) mod difference;
+pub(crate) mod erased;
 mod field;
 mod reducer;
 pub(crate) mod rules;

@@ -4,6 +4,7 @@
 //! slows the run down. An error ends the stream as an error.
 
 mod event;
+mod shown;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +18,12 @@ use crate::error::Error;
 use crate::graph_output::Output;
 use crate::state::State;
 
-pub(crate) use event::{AnyEvent, ShownInput, ShownWrites, View, write_json};
+pub(crate) use event::AnyEvent;
 pub use event::{
     CheckpointEvent, DebugEvent, Event, EventData, ForeignEvent, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values,
 };
+
+pub(crate) use shown::{ShownInput, ShownState, ShownWrites, View, as_known, field_json, with_codec};
 
 /// What a stream shows; several may be asked for at once.
 ///

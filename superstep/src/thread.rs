@@ -76,7 +76,7 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
-        match &self.persistence {
+        match &self.core.persistence {
             Persistence::In(checkpointer) => Some(checkpointer.clone()),
             _ => None,
         }
@@ -148,14 +148,15 @@ impl<S: State> Thread<S> {
         Thread { graph, name, namespace, checkpoint: None, checkpointer: Some(checkpointer) }
     }
 
-    fn saver(&self) -> Result<Saver<S>, Error> {
+    fn saver(&self) -> Result<Saver, Error> {
         let checkpointer = self.checkpointer.clone().ok_or_else(no_checkpointer)?;
-        let codec = self.graph.codec.ok_or_else(no_checkpointer)?;
+        if !self.graph.core.plan.ty.can_persist() {
+            return Err(no_checkpointer());
+        }
         let namespace = self.graph.history_namespace(&self.namespace);
-        let texts = &self.graph.plan.texts;
+        let texts = &self.graph.core.plan.texts;
         Ok(Saver::new(
             checkpointer,
-            codec,
             self.name.clone(),
             namespace,
             crate::Durability::Sync,
@@ -212,7 +213,7 @@ impl<S: State> Thread<S> {
             return Err(self.no_such_checkpoint(id));
         }
         let looking = Looking { live: self.checkpoint.is_none(), deep, reading: Reading::Whole };
-        snapshot_of(&self.graph, &saver, saved, looking).await
+        Ok(snapshot_of(&self.graph.core, &saver, saved, looking).await?.typed())
     }
 
     /// All checkpoints, newest first. Values that are nested too deep to be read are left out, and named in
@@ -239,7 +240,7 @@ impl<S: State> Thread<S> {
         let mut history = Vec::with_capacity(found.len());
         for saved in found {
             let looking = Looking { live: false, deep: false, reading: Reading::WithoutTooDeep };
-            history.push(snapshot_of(&self.graph, &saver, Some(saved), looking).await?);
+            history.push(snapshot_of(&self.graph.core, &saver, Some(saved), looking).await?.typed());
         }
         Ok(history)
     }
@@ -326,9 +327,9 @@ impl<S: State> Thread<S> {
         at.ok_or_else(empty)
     }
 
-    async fn revise(&self, revision: Revision<S>) -> Result<CheckpointRef, Error> {
+    async fn revise(&self, revision: Revision) -> Result<CheckpointRef, Error> {
         let mut saver = self.saver()?;
-        let revised = boxed(|| revise(&self.graph, &mut saver, self.checkpoint, revision));
+        let revised = boxed(|| revise(&self.graph.core, &mut saver, self.checkpoint, revision));
         let id = self.behind_wall("a change", revised).await?;
         let parents = std::collections::BTreeMap::new();
         Ok(CheckpointRef { thread: self.name.to_string(), namespace: saver.namespace.to_string(), id, parents })

@@ -5,33 +5,34 @@
 #![expect(clippy::inline_always, reason = "the parts of every step: as calls they are 3 % of it")]
 
 use std::cell::Cell;
-use std::sync::Arc;
 
-use crate::value::Blob;
 use smallvec::SmallVec;
 
 use super::live::{Live, Start};
-use super::save::Entry;
+use super::save::{Entry, Journal};
 use super::writes::TaskWrites;
+use crate::bits::Bits;
 use crate::error::InvalidUpdate;
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Change, FieldKind, Put, Scratch, State};
-use crate::wall::{DropEach, Panicked, caught, drop_each};
+use crate::state::erased::{Due, MergeWatch, Snapshot, Writes};
+use crate::state::{Change, FieldKind, Scratch};
+use crate::value::Blob;
+use crate::wall::{Panicked, caught};
 
 /// The writes of one task, and what they do to triggers.
-pub(crate) struct Applied<S: State> {
+pub(crate) struct Applied {
     /// The node that wrote, if one did.
     pub(crate) node: Option<usize>,
     /// The node whose triggers were used up, if the task was woken by one.
     pub(crate) woken: Option<usize>,
     /// Whether this ends a step, as opposed to what a caller brings along.
     pub(crate) ends_step: bool,
-    pub(crate) writes: TaskWrites<S>,
+    pub(crate) writes: TaskWrites,
 }
 
-impl<S: State> Applied<S> {
+impl Applied {
     /// Writes of a caller: they do not end a step.
-    pub(crate) fn by_caller(writes: TaskWrites<S>) -> Self {
+    pub(crate) fn by_caller(writes: TaskWrites) -> Self {
         Self { node: None, woken: None, ends_step: false, writes }
     }
 }
@@ -39,21 +40,21 @@ impl<S: State> Applied<S> {
 /// Applies writes, given in the order in which they count, and returns the channels that were updated.
 ///
 /// `early` are the channels that [`put_early`] has updated already.
-pub(crate) fn apply<S: State>(
-    plan: &Plan<S>,
-    live: &mut Live<S>,
-    start: Option<Start<S>>,
-    batch: SmallVec<[Applied<S>; 1]>,
+pub(crate) fn apply(
+    plan: &Plan,
+    live: &mut Live,
+    start: Option<Start>,
+    batch: SmallVec<[Applied; 1]>,
     early: Option<Vec<usize>>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     guarded(plan, |merging| apply_all(plan, live, start, batch, early, merging))
 }
 
-fn apply_all<S: State>(
-    plan: &Plan<S>,
-    live: &mut Live<S>,
-    start: Option<Start<S>>,
-    batch: SmallVec<[Applied<S>; 1]>,
+fn apply_all(
+    plan: &Plan,
+    live: &mut Live,
+    start: Option<Start>,
+    batch: SmallVec<[Applied; 1]>,
     early: Option<Vec<usize>>,
     merging: &Merging,
 ) -> Result<Vec<usize>, InvalidUpdate> {
@@ -66,7 +67,7 @@ fn apply_all<S: State>(
 }
 
 /// The first input of a thread: it wakes the start node, and there is nothing else yet.
-pub(crate) fn apply_start<S: State>(plan: &Plan<S>, live: &mut Live<S>, start: Start<S>) -> Vec<usize> {
+pub(crate) fn apply_start(plan: &Plan, live: &mut Live, start: Start) -> Vec<usize> {
     let merging = Merging::default();
     let mut step = Step::new(plan, live, Vec::new(), false, &merging);
     step.live.start = Some(start);
@@ -75,21 +76,17 @@ pub(crate) fn apply_start<S: State>(plan: &Plan<S>, live: &mut Live<S>, start: S
 }
 
 /// Applies what the only task of a step wrote; it is taken out of `writes`.
-pub(crate) fn apply_one<S: State>(
-    plan: &Plan<S>,
-    live: &mut Live<S>,
+pub(crate) fn apply_one(
+    plan: &Plan,
+    live: &mut Live,
     woken: Option<usize>,
-    writes: &mut TaskWrites<S>,
+    writes: &mut TaskWrites,
     early: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     guarded(plan, |merging| apply_lone(Step::new(plan, live, early, true, merging), woken, writes))
 }
 
-fn apply_lone<S: State>(
-    mut step: Step<'_, S>,
-    woken: Option<usize>,
-    writes: &mut TaskWrites<S>,
-) -> Result<Vec<usize>, InvalidUpdate> {
+fn apply_lone(mut step: Step<'_>, woken: Option<usize>, writes: &mut TaskWrites) -> Result<Vec<usize>, InvalidUpdate> {
     if let Some(node) = woken {
         step.note_seen(node);
         if step.plan.nodes[node].consumes {
@@ -103,7 +100,7 @@ fn apply_lone<S: State>(
         Some(rest) => step.send(rest.sends),
         None => step.end_sends(),
     }
-    step.put_all(&mut writes.puts, &mut writes.encoded, woken)?;
+    step.put(&mut [Writer::of(woken, writes)])?;
     step.end()
 }
 
@@ -121,8 +118,8 @@ pub(crate) enum Work {
 type Merging = Cell<Work>;
 
 /// Runs rules of fields. A panic of a rule is a refusal: the run fails and its process lives on.
-pub(crate) fn guarded<S: State, T>(
-    plan: &Plan<S>,
+pub(crate) fn guarded<T>(
+    plan: &Plan,
     merge: impl FnOnce(&Merging) -> Result<T, InvalidUpdate>,
 ) -> Result<T, InvalidUpdate> {
     let merging = Merging::default();
@@ -132,7 +129,7 @@ pub(crate) fn guarded<S: State, T>(
 
 /// What panicked while writes were merged.
 #[cold]
-fn misfortune<S: State>(plan: &Plan<S>, at_work: Work, panicked: &Panicked) -> InvalidUpdate {
+fn misfortune(plan: &Plan, at_work: Work, panicked: &Panicked) -> InvalidUpdate {
     match at_work {
         Work::Prepare => InvalidUpdate::panicked("", "what was written", panicked),
         Work::Copy => InvalidUpdate::state_panicked(panicked),
@@ -143,64 +140,48 @@ fn misfortune<S: State>(plan: &Plan<S>, at_work: Work, panicked: &Panicked) -> I
     }
 }
 
-/// A write, with what applying it needs to know.
-struct Due<W> {
-    field: usize,
-    /// The node that wrote it, if one did.
-    writer: Option<usize>,
-    put: Put<W>,
-    /// Its bytes, if it was saved.
-    bytes: Option<Blob>,
+/// One who writes in a step.
+struct Writer {
+    /// The node, if it is one.
+    node: Option<usize>,
+    writes: Writes,
+    /// The bytes of each write, if it was saved.
+    encoded: SmallVec<[Blob; 1]>,
 }
 
-type Puts<S> = SmallVec<[Due<<S as State>::Write>; 2]>;
+/// Who writes, and the bytes of what is written.
+type Source<'a> = (Option<usize>, &'a SmallVec<[Blob; 1]>);
+
+impl Writer {
+    /// Takes what a task wrote to fields.
+    fn of(node: Option<usize>, task: &mut TaskWrites) -> Self {
+        Self { node, writes: std::mem::take(&mut task.puts), encoded: std::mem::take(&mut task.encoded) }
+    }
+}
 
 /// Why a field of a whole state that a node gave back cannot be taken.
 const NOT_ALONE: &str = "a node gave back a whole state in which it was changed in a way that its reducer cannot express, and it was \
                          written by another one in the same step; let the node return an update, or derive `PartialEq` for \
                          the field's type if it was not changed";
 
-/// What a checkpoint can take over from the writes of one field.
-struct Saved {
-    kind: FieldKind,
-    bytes: Option<SmallVec<[Blob; 1]>>,
-}
-
-/// The same of a field that was written to once.
-fn saved_once<W>(kind: FieldKind, put: &Put<W>, bytes: Option<Blob>) -> Entry {
-    match bytes.filter(|_| !put.overwrite) {
-        Some(bytes) if keeps_last(kind) => Entry::Whole(bytes),
-        Some(bytes) if kind.is_incremental() => Entry::Tail(vec![bytes]),
-        _ => Entry::Dirty,
-    }
-}
-
 /// Whether the value of a field is the last one written to it.
 pub(super) fn keeps_last(kind: FieldKind) -> bool {
     matches!(kind, FieldKind::LastValue | FieldKind::AnyValue | FieldKind::Ephemeral)
 }
 
-impl Saved {
-    fn new<W>(kind: FieldKind, first: &Put<W>, bytes: Option<Blob>) -> Self {
-        let mut saved = Self { kind, bytes: Some(SmallVec::new()) };
-        saved.add(first, bytes);
-        saved
+/// What a checkpoint can take over from the writes of one field: nothing if one of them overwrites or was not saved.
+fn saved(kind: FieldKind, due: &[Due], sources: &[Source<'_>]) -> Entry {
+    let bytes = |due: &Due| sources[due.writer].1.get(due.place).cloned();
+    if due.iter().any(|due| due.overwrites) {
+        return Entry::Dirty;
     }
-
-    fn add<W>(&mut self, put: &Put<W>, bytes: Option<Blob>) {
-        match (&mut self.bytes, bytes) {
-            (Some(list), Some(bytes)) if !put.overwrite => list.push(bytes),
-            _ => self.bytes = None,
-        }
+    if keeps_last(kind) {
+        return due.last().and_then(bytes).map_or(Entry::Dirty, Entry::Whole);
     }
-
-    fn into_entry(self) -> Entry {
-        match (self.kind, self.bytes) {
-            (kind, Some(mut list)) if keeps_last(kind) => Entry::Whole(list.pop().expect("there is a write")),
-            (kind, Some(list)) if kind.is_incremental() => Entry::Tail(list.into_vec()),
-            _ => Entry::Dirty,
-        }
+    if !kind.is_incremental() {
+        return Entry::Dirty;
     }
+    due.iter().map(bytes).collect::<Option<Vec<_>>>().map_or(Entry::Dirty, Entry::Tail)
 }
 
 #[inline(always)]
@@ -211,17 +192,17 @@ fn scratch_of(all: &mut Vec<Scratch>, field: usize) -> &mut Scratch {
     &mut all[field]
 }
 
-struct Step<'a, S: State> {
-    plan: &'a Plan<S>,
-    live: &'a mut Live<S>,
+struct Step<'a> {
+    plan: &'a Plan,
+    live: &'a mut Live,
     version: u64,
     updated: Vec<usize>,
     ends: bool,
     merging: &'a Merging,
 }
 
-impl<'a, S: State> Step<'a, S> {
-    fn new(plan: &'a Plan<S>, live: &'a mut Live<S>, early: Vec<usize>, ends: bool, merging: &'a Merging) -> Self {
+impl<'a> Step<'a> {
+    fn new(plan: &'a Plan, live: &'a mut Live, early: Vec<usize>, ends: bool, merging: &'a Merging) -> Self {
         let version = live.max_version + 1;
         if !early.is_empty() {
             live.max_version = version;
@@ -266,17 +247,13 @@ impl<'a, S: State> Step<'a, S> {
 
     #[inline]
     fn bump(&mut self, channel: usize) {
-        self.live.versions[channel] = self.version;
-        self.live.max_version = self.version;
+        self.versions().bump(channel);
     }
 
     /// A channel changed; it can trigger nodes if it has a value.
     #[inline]
     fn changed(&mut self, channel: usize, available: bool) {
-        self.bump(channel);
-        if available && !self.updated.contains(&channel) {
-            self.updated.push(channel);
-        }
+        self.versions().changed(channel, available);
     }
 
     /// Closes joins and deferred triggers whose nodes have run.
@@ -295,7 +272,7 @@ impl<'a, S: State> Step<'a, S> {
                 }
                 None => {
                     let (plan, field) = (self.plan, channel - self.plan.control.len());
-                    let change = self.state_for(field).consume(&plan.schema, field);
+                    let change = plan.ty.consume(self.state_for(field), field);
                     self.note_presence(field, change);
                     change.happened()
                 }
@@ -306,12 +283,12 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
-    fn write(&mut self, start: Option<Start<S>>, batch: SmallVec<[Applied<S>; 1]>) -> Result<(), InvalidUpdate> {
+    fn write(&mut self, start: Option<Start>, batch: SmallVec<[Applied; 1]>) -> Result<(), InvalidUpdate> {
         if let Some(start) = start {
             self.live.start = Some(start);
             self.signal(0, 0);
         }
-        let (mut sends, mut puts) = (Vec::new(), Puts::<S>::new());
+        let (mut sends, mut writers) = (Vec::new(), SmallVec::<[Writer; 1]>::new());
         for applied in batch {
             let (mut writes, writer) = (applied.writes, applied.node);
             for (channel, member) in std::mem::take(&mut writes.signals) {
@@ -320,59 +297,17 @@ impl<'a, S: State> Step<'a, S> {
             if let Some(rest) = writes.take_rest() {
                 sends.extend(rest.sends);
             }
-            let mut encoded = std::mem::take(&mut writes.encoded).into_iter();
-            for put in std::mem::take(&mut writes.puts) {
-                let bytes = encoded.next();
-                puts.extend(self.field_of(&put, writer).map(|field| Due { field, writer, put, bytes }));
-            }
+            writers.push(Writer::of(writer, &mut writes));
         }
         self.send(sends);
-        self.put(puts)
+        self.put(&mut writers)
     }
 
     /// The state, to change a field of it. Nothing is copied here unless someone else still holds it.
     #[inline(always)]
-    fn state_for(&mut self, field: usize) -> &mut S {
-        self.merging.set(Work::Copy);
-        let state = Arc::make_mut(&mut self.live.state);
+    fn state_for(&mut self, field: usize) -> &mut Snapshot {
         self.merging.set(Work::Merge(field));
-        state
-    }
-
-    /// The field that a put is for, if it may be written.
-    #[inline]
-    fn field_of(&self, put: &Put<S::Write>, writer: Option<usize>) -> Option<usize> {
-        let field = S::field_of(&self.plan.schema, &put.write);
-        if field.is_none() {
-            let (field, node) = (S::name_of(&put.write), writer.map(|n| &*self.plan.nodes[n].name));
-            tracing::warn!(field, node, "a write to a field that the state does not have is passed over");
-        }
-        field.filter(|f| !self.plan.kind(*f).is_managed())
-    }
-
-    /// The puts of one task.
-    #[inline]
-    fn put_all(
-        &mut self,
-        list: &mut SmallVec<[Put<S::Write>; 1]>,
-        encoded: &mut SmallVec<[Blob; 1]>,
-        writer: Option<usize>,
-    ) -> Result<(), InvalidUpdate> {
-        if list.len() <= 1 {
-            let Some(put) = list.pop() else { return Ok(()) };
-            let Some(field) = self.field_of(&put, writer) else { return Ok(()) };
-            let saved = self.live.journal.is_some().then(|| saved_once(self.plan.kind(field), &put, encoded.pop()));
-            let change = self.update(field, &mut std::iter::once(put))?;
-            self.note_put(field, change, saved);
-            return Ok(());
-        }
-        let mut puts = Puts::<S>::new();
-        let mut encoded = encoded.drain(..);
-        for put in list.drain(..) {
-            let bytes = encoded.next();
-            puts.extend(self.field_of(&put, writer).map(|field| Due { field, writer, put, bytes }));
-        }
-        self.put(puts)
+        &mut self.live.state
     }
 
     /// Sends wait for one step.
@@ -422,64 +357,35 @@ impl<'a, S: State> Step<'a, S> {
         }
     }
 
-    fn put(&mut self, mut puts: Puts<S>) -> Result<(), InvalidUpdate> {
-        if puts.len() > 1 {
-            // Stable: the writes of one field stay in task order.
-            puts.sort_by_key(|due| due.field);
+    /// Merges what was written, field by field.
+    fn put(&mut self, writers: &mut [Writer]) -> Result<(), InvalidUpdate> {
+        let due = self.due(writers);
+        if due.is_empty() {
+            return Ok(());
         }
-        let mut rest = DropEach(puts.into_iter().peekable());
-        while let Some(first) = rest.0.next() {
-            let (field, kind) = (first.field, self.plan.kind(first.field));
-            let mut saved = self.live.journal.is_some().then(|| Saved::new(kind, &first.put, first.bytes));
-            let (mut writers, mut is_alone) = (SmallVec::<[_; 2]>::from_iter([first.writer]), first.put.stands_alone());
-            let mut one_field = std::iter::once(first.put).chain(std::iter::from_fn(|| {
-                let due = rest.0.next_if(|due| due.field == field)?;
-                if let Some(saved) = &mut saved {
-                    saved.add(&due.put, due.bytes);
-                }
-                writers.push(due.writer);
-                is_alone |= due.put.stands_alone();
-                Some(due.put)
-            }));
-            let change = self.update(field, &mut one_field);
-            drop_each(one_field.by_ref());
-            drop(one_field);
-            let not_alone = || InvalidUpdate::new(self.plan.fields()[field].name(), NOT_ALONE);
-            let change = if is_alone && writers.len() > 1 { Err(not_alone()) } else { change };
-            let change = change.map_err(|error| error.written_by(writers.into_iter().flatten()))?;
-            self.note_put(field, change, saved.map(Saved::into_entry));
+        let (plan, ty) = (self.plan, &*self.plan.ty);
+        let Live { state, scratch, present, versions, max_version, journal, .. } = &mut *self.live;
+        let (version, updated, merging) = (self.version, &mut self.updated, self.merging);
+        let noted = Versions { plan, versions, max_version, present, journal, updated, version };
+        let (mut sources, mut writes) = (SmallVec::<[Source<'_>; 1]>::new(), SmallVec::<[&mut Writes; 1]>::new());
+        for writer in writers {
+            sources.push((writer.node, &writer.encoded));
+            writes.push(&mut writer.writes);
         }
-        Ok(())
+        let mut watch = Watch { noted, scratch, unused: Scratch::default(), sources: &sources, merging };
+        ty.merge(state, &mut writes, &due, &mut watch)
     }
 
-    /// Merges the writes of a step into a field.
-    #[inline(always)]
-    fn update(
-        &mut self,
-        field: usize,
-        writes: &mut dyn Iterator<Item = Put<S::Write>>,
-    ) -> Result<Change, InvalidUpdate> {
-        self.merging.set(Work::Copy);
-        let mut unused = Scratch::default();
-        let scratch = match self.plan.kind(field) {
-            FieldKind::Messages => scratch_of(&mut self.live.scratch, field),
-            _ => &mut unused,
-        };
-        let state = Arc::make_mut(&mut self.live.state);
-        self.merging.set(Work::Merge(field));
-        state.update(&self.plan.schema, field, writes, scratch)
-    }
-
-    #[inline(always)]
-    fn note_put(&mut self, field: usize, change: Change, saved: Option<Entry>) {
-        if !change.happened() {
-            return;
+    /// The writes to merge, by field. What one field is written stays in task order.
+    fn due(&self, writers: &[Writer]) -> SmallVec<[Due; 2]> {
+        let each = writers.iter().enumerate().flat_map(|(writer, by)| {
+            by.writes.places().iter().enumerate().map(move |(place, at)| Due::new(at, writer, place))
+        });
+        let mut due: SmallVec<[Due; 2]> = each.filter(|due| !self.plan.kind(due.field).is_managed()).collect();
+        if due.len() > 1 {
+            due.sort_by_key(|due| due.field);
         }
-        let has_value = self.set_presence(field, change);
-        if let (Some(journal), Some(saved)) = (&mut self.live.journal, saved) {
-            journal.note(field, saved);
-        }
-        self.changed(self.plan.channel_of_field(field), has_value);
+        due
     }
 
     /// Closes the triggers that were open for one step, but for those that this step has written: only they have its version.
@@ -510,7 +416,7 @@ impl<'a, S: State> Step<'a, S> {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
                 let plan = self.plan;
-                self.state_for(*field).reset(&plan.schema, *field);
+                plan.ty.reset(self.state_for(*field), *field);
                 self.note_presence(*field, Change::Cleared);
                 self.bump(channel);
             }
@@ -518,9 +424,8 @@ impl<'a, S: State> Step<'a, S> {
         for field in &self.plan.custom {
             let channel = self.plan.channel_of_field(*field);
             if self.live.present.has(*field) && !self.updated.contains(&channel) {
-                let (plan, mut unused) = (self.plan, Scratch::default());
-                let none = &mut std::iter::empty();
-                let change = self.state_for(*field).update(&plan.schema, *field, none, &mut unused)?;
+                let plan = self.plan;
+                let change = plan.ty.leave(self.state_for(*field), *field)?;
                 self.note_presence(*field, change);
                 if change.happened() {
                     self.changed(channel, self.live.present.has(*field));
@@ -552,7 +457,7 @@ impl<'a, S: State> Step<'a, S> {
         }
         for field in &self.plan.custom {
             let plan = self.plan;
-            let change = self.state_for(*field).finish(&plan.schema, *field);
+            let change = plan.ty.finish(self.state_for(*field), *field);
             self.note_presence(*field, change);
             if change.happened() {
                 self.changed(self.plan.channel_of_field(*field), self.live.present.has(*field));
@@ -565,9 +470,11 @@ impl<'a, S: State> Step<'a, S> {
         if !change.happened() {
             return;
         }
-        let has_value = self.set_presence(field, change);
-        if let Some(journal) = &mut self.live.journal {
-            if has_value || self.plan.kind(field) == FieldKind::Custom {
+        let mut noted = self.versions();
+        let has_value = noted.set_presence(field, change);
+        let is_custom = noted.plan.kind(field) == FieldKind::Custom;
+        if let Some(journal) = noted.journal {
+            if has_value || is_custom {
                 journal.dirty(field);
             } else {
                 journal.absent(field);
@@ -576,53 +483,184 @@ impl<'a, S: State> Step<'a, S> {
     }
 
     #[inline(always)]
+    fn versions(&mut self) -> Versions<'_> {
+        let Live { present, versions, max_version, journal, .. } = &mut *self.live;
+        let (plan, updated, version) = (self.plan, &mut self.updated, self.version);
+        Versions { plan, versions, max_version, present, journal, updated, version }
+    }
+}
+
+/// What is noted of channels that change.
+struct Versions<'a> {
+    plan: &'a Plan,
+    versions: &'a mut Vec<u64>,
+    max_version: &'a mut u64,
+    present: &'a mut Bits,
+    journal: &'a mut Option<Journal>,
+    updated: &'a mut Vec<usize>,
+    version: u64,
+}
+
+impl Versions<'_> {
+    #[inline(always)]
+    fn bump(&mut self, channel: usize) {
+        self.versions[channel] = self.version;
+        *self.max_version = self.version;
+    }
+
+    /// A channel changed; it can trigger nodes if it has a value.
+    #[inline(always)]
+    fn changed(&mut self, channel: usize, available: bool) {
+        self.bump(channel);
+        if available && !self.updated.contains(&channel) {
+            self.updated.push(channel);
+        }
+    }
+
+    #[inline(always)]
     fn set_presence(&mut self, field: usize, change: Change) -> bool {
-        let has_value = match self.plan.kind(field) {
-            FieldKind::Custom => self.live.state.read(&self.plan.schema, field).is_some(),
-            _ => change == Change::Set,
-        };
+        let has_value = change == Change::Set;
         if has_value {
-            self.live.present.set(field);
+            self.present.set(field);
         } else {
-            self.live.present.unset(field);
+            self.present.unset(field);
         }
         has_value
     }
 }
 
-/// Merges one task's writes into a copy of the state, for its conditional edges to read.
-pub(crate) fn put_into<S: State>(plan: &Plan<S>, state: &mut S, puts: &[Put<S::Write>]) -> Result<(), InvalidUpdate> {
-    let field_of = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).filter(|f| !plan.kind(*f).is_managed());
-    let mut fields: SmallVec<[usize; 4]> = puts.iter().filter_map(field_of).collect();
-    fields.sort_unstable();
-    fields.dedup();
-    guarded(plan, |merging| {
-        for field in &fields {
-            let mut writes = puts.iter().filter(|p| field_of(p) == Some(*field)).cloned();
-            merging.set(Work::Merge(*field));
-            state.update(&plan.schema, *field, &mut writes, &mut Scratch::default())?;
+/// Notes what is merged.
+struct Watch<'a> {
+    noted: Versions<'a>,
+    scratch: &'a mut Vec<Scratch>,
+    unused: Scratch,
+    sources: &'a [Source<'a>],
+    merging: &'a Merging,
+}
+
+impl MergeWatch for Watch<'_> {
+    fn copying(&mut self) {
+        self.merging.set(Work::Copy);
+    }
+
+    fn merging(&mut self, field: usize) -> &mut Scratch {
+        self.merging.set(Work::Merge(field));
+        match self.noted.plan.kind(field) {
+            FieldKind::Messages => scratch_of(self.scratch, field),
+            _ => &mut self.unused,
         }
-        for field in plan.transient.iter().filter(|f| !fields.contains(f)) {
-            merging.set(Work::Merge(*field));
-            state.reset(&plan.schema, *field);
+    }
+
+    fn merged(&mut self, result: Result<Change, InvalidUpdate>, due: &[Due]) -> Result<(), InvalidUpdate> {
+        let (plan, field) = (self.noted.plan, due[0].field);
+        let is_alone = due.iter().any(|due| due.stands_alone);
+        let not_alone = || InvalidUpdate::new(plan.fields()[field].name(), NOT_ALONE);
+        let result = if is_alone && due.len() > 1 { Err(not_alone()) } else { result };
+        let writers = || due.iter().filter_map(|due| self.sources[due.writer].0);
+        let change = result.map_err(|error| error.written_by(writers()))?;
+        if !change.happened() {
+            return Ok(());
+        }
+        let has_value = self.noted.set_presence(field, change);
+        if let Some(journal) = &mut *self.noted.journal {
+            journal.note(field, saved(plan.kind(field), due, self.sources));
+        }
+        self.noted.changed(plan.channel_of_field(field), has_value);
+        Ok(())
+    }
+}
+
+/// The state with one task's own writes in it, for its conditional edges to read; a copy, as others hold the state.
+pub(crate) fn local_state(plan: &Plan, state: &Snapshot, writes: &Writes) -> Result<Snapshot, InvalidUpdate> {
+    if writes.is_empty() && plan.transient.is_empty() {
+        return Ok(state.clone());
+    }
+    let (mut local, mut writes) = (state.clone(), writes.clone());
+    guarded(plan, |merging| {
+        let mut due: SmallVec<[Due; 4]> = (0..writes.len())
+            .map(|place| Due::new(&writes.places()[place], 0, place))
+            .filter(|due| !plan.kind(due.field).is_managed())
+            .collect();
+        due.sort_by_key(|due| due.field);
+        let unwritten: Vec<usize> =
+            plan.transient.iter().copied().filter(|field| !due.iter().any(|due| due.field == *field)).collect();
+        plan.ty.merge(&mut local, &mut [&mut writes], &due, &mut Copied { merging, scratch: Scratch::default() })?;
+        for field in unwritten {
+            merging.set(Work::Merge(field));
+            plan.ty.reset(&mut local, field);
         }
         Ok(())
-    })
+    })?;
+    Ok(local)
+}
+
+/// Merges into a copy: each field has scratch of its own.
+struct Copied<'a> {
+    merging: &'a Merging,
+    scratch: Scratch,
+}
+
+impl MergeWatch for Copied<'_> {
+    fn copying(&mut self) {
+        self.merging.set(Work::Copy);
+    }
+
+    fn merging(&mut self, field: usize) -> &mut Scratch {
+        self.merging.set(Work::Merge(field));
+        self.scratch = Scratch::default();
+        &mut self.scratch
+    }
+
+    fn merged(&mut self, result: Result<Change, InvalidUpdate>, _: &[Due]) -> Result<(), InvalidUpdate> {
+        result.map(drop)
+    }
+}
+
+/// Merges a write that was saved into a field, as it was merged before it was saved.
+pub(crate) fn merge_again(
+    plan: &Plan,
+    state: &mut Snapshot,
+    mut write: Writes,
+    scratch: &mut Scratch,
+) -> Result<(), InvalidUpdate> {
+    let due: SmallVec<[Due; 1]> = write.places().iter().map(|place| Due::new(place, 0, 0)).collect();
+    guarded(plan, |merging| plan.ty.merge(state, &mut [&mut write], &due, &mut Unwatched { merging, scratch }))
+}
+
+/// Notes only what is at work.
+struct Unwatched<'a> {
+    merging: &'a Merging,
+    scratch: &'a mut Scratch,
+}
+
+impl MergeWatch for Unwatched<'_> {
+    fn copying(&mut self) {
+        self.merging.set(Work::Copy);
+    }
+
+    fn merging(&mut self, field: usize) -> &mut Scratch {
+        self.merging.set(Work::Merge(field));
+        self.scratch
+    }
+
+    fn merged(&mut self, result: Result<Change, InvalidUpdate>, _: &[Due]) -> Result<(), InvalidUpdate> {
+        result.map(drop)
+    }
 }
 
 /// Merges the writes of a step's only task ahead of the rest, so that its conditional edges can
 /// read the state in place. The version of the step is not used up yet. `list` is an empty list to use.
-pub(crate) fn put_early<S: State>(
-    plan: &Plan<S>,
-    live: &mut Live<S>,
+pub(crate) fn put_early(
+    plan: &Plan,
+    live: &mut Live,
     node: usize,
-    writes: &mut TaskWrites<S>,
+    writes: &mut TaskWrites,
     list: Vec<usize>,
 ) -> Result<Vec<usize>, InvalidUpdate> {
     let before = live.max_version;
     let updated = guarded(plan, |merging| {
         let mut step = Step::new(plan, live, list, false, merging);
-        step.put_all(&mut writes.puts, &mut writes.encoded, Some(node))?;
+        step.put(&mut [Writer::of(Some(node), writes)])?;
         Ok(step.updated)
     });
     live.max_version = before;

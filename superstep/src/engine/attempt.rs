@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::apply::put_into;
+use super::apply::local_state;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
@@ -22,11 +22,11 @@ use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::names::{END, START};
 use crate::node::{
-    Call, Given, Goto, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
+    AnyOutcome, Call, Given, Goto, Interrupted, Next, NodeError, ParentCommand, RetryPolicy, Steer, TaskInput,
     TimeoutPolicy,
 };
 use crate::plan::Plan;
-use crate::state::{Codec, Put, State, changes_to};
+use crate::state::erased::{AnyUpdate, Snapshot, Writes};
 use crate::wall::{Panicked, Walled, boxed, caught, words_of};
 
 /// A spawned future that stops when its handle is dropped.
@@ -100,29 +100,28 @@ pub(crate) enum End {
 }
 
 /// A task on its way, with everything it needs to run by itself.
-pub(crate) struct Job<S: State> {
-    pub(crate) plan: Arc<Plan<S>>,
-    pub(crate) codec: Option<&'static Codec<S>>,
+pub(crate) struct Job {
+    pub(crate) plan: Arc<Plan>,
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
     pub(crate) node: usize,
     pub(crate) id: TaskId,
-    pub(crate) input: TaskInput<S>,
+    pub(crate) input: TaskInput,
     /// The state that conditional edges start from.
-    pub(crate) state: Arc<S>,
+    pub(crate) state: Snapshot,
     pub(crate) timeout: Option<TimeoutPolicy>,
     pub(crate) failure: Option<NodeError>,
 }
 
 /// What became of a job.
-pub(crate) struct Finished<S: State> {
+pub(crate) struct Finished {
     pub(crate) ix: usize,
-    pub(crate) writes: TaskWrites<S>,
+    pub(crate) writes: TaskWrites,
     pub(crate) end: End,
 }
 
-impl<S: State> Job<S> {
-    pub(crate) async fn run(self) -> Finished<S> {
+impl Job {
+    pub(crate) async fn run(self) -> Finished {
         let _permit = match &self.seed.permits {
             Some(permits) => boxed(|| permits.clone().acquire_owned()).await.ok(),
             None => None,
@@ -170,7 +169,7 @@ impl<S: State> Job<S> {
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
         attempt: u32,
-    ) -> (TaskWrites<S>, End) {
+    ) -> (TaskWrites, End) {
         let node = &self.plan.nodes[self.node];
         let (future, span) = self.start(context, pulse, attempt);
         let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
@@ -192,7 +191,7 @@ impl<S: State> Job<S> {
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
         attempt: u32,
-    ) -> (crate::node::NodeFuture<S>, tracing::Span) {
+    ) -> (crate::node::NodeFuture, tracing::Span) {
         let node = &self.plan.nodes[self.node];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
         let future = {
@@ -208,7 +207,6 @@ impl<S: State> Job<S> {
                 input: self.input.given(),
                 state: Some(&self.state),
                 present: Some(&self.seed.present),
-                codec: self.codec,
                 step: self.seed.step,
                 stop: self.seed.stop,
                 context: &mut make,
@@ -220,7 +218,7 @@ impl<S: State> Job<S> {
     }
 
     /// Turns what the node returned into writes, and follows its conditional edges.
-    async fn end(&self, result: NodeResult<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+    async fn end(&self, result: NodeResult, context: Option<&Context>) -> (TaskWrites, End) {
         match self.route(result, context) {
             Routed::Ended(writes, end) => (writes, end),
             Routed::Branches(mut writes, state) => {
@@ -234,14 +232,16 @@ impl<S: State> Job<S> {
     }
 
     #[inline(never)]
-    fn route(&self, result: NodeResult<S>, context: Option<&Context>) -> Routed<S> {
+    fn route(&self, result: NodeResult, context: Option<&Context>) -> Routed {
         let node = &self.plan.nodes[self.node];
         let outcome = match settle(result, context, &node.name) {
             Ok(outcome) => outcome,
             Err(end) => return Routed::Ended(with_answers(TaskWrites::default(), context), end),
         };
-        // Of a command out of a graph inside; what the node itself gave back is compared already.
-        let puts = changes_to(&*self.state, &self.plan.schema, outcome.puts);
+        let puts = match admitted(&self.plan, self.node, outcome.update, &self.state) {
+            Ok(puts) => puts,
+            Err(error) => return Routed::Ended(with_answers(TaskWrites::default(), context), End::Failed(error)),
+        };
         let mut writes = with_answers(TaskWrites::of_puts(puts), context);
         match self.plan.way_out(self.node, outcome.steer, &mut writes) {
             Err(end) => return Routed::Ended(writes, end),
@@ -256,10 +256,10 @@ impl<S: State> Job<S> {
 }
 
 /// How far a task is on its way out.
-enum Routed<S: State> {
-    Ended(TaskWrites<S>, End),
+enum Routed {
+    Ended(TaskWrites, End),
     /// Its conditional edges are to be followed on this state.
-    Branches(TaskWrites<S>, Arc<S>),
+    Branches(TaskWrites, Snapshot),
 }
 
 /// `compile` refuses the timeouts of nodes; this is for those of sends.
@@ -271,34 +271,15 @@ fn no_timeout(node: &str) -> Error {
     Error::invalid(words).at(node)
 }
 
-/// The state with one task's own writes in it.
-pub(crate) fn local_state<S: State>(
-    plan: &Plan<S>,
-    state: &Arc<S>,
-    puts: &[Put<S::Write>],
-) -> Result<Arc<S>, InvalidUpdate> {
-    if puts.is_empty() && plan.transient.is_empty() {
-        return Ok(state.clone());
-    }
-    let mut local = copy_of(&**state)?;
-    put_into(plan, &mut local, puts)?;
-    Ok(Arc::new(local))
-}
-
-/// A copy of the state, to change.
-pub(crate) fn copy_of<S: State>(state: &S) -> Result<S, InvalidUpdate> {
-    caught(|| S::clone(state)).map_err(|panicked| InvalidUpdate::state_panicked(&panicked))
-}
-
 /// The answers that an attempt used are part of what it wrote.
-pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<&Context>) -> TaskWrites<S> {
+pub(crate) fn with_answers(mut writes: TaskWrites, context: Option<&Context>) -> TaskWrites {
     if let Some(answers) = context.and_then(|cx| lock(&cx.task.answers).to_save()) {
         writes.rest_mut().resume = Some(answers);
     }
     writes
 }
 
-pub(crate) type NodeResult<S> = Result<Outcome<S>, Crash>;
+pub(crate) type NodeResult = Result<AnyOutcome, Crash>;
 
 /// How a node's future can end badly.
 pub(crate) enum Crash {
@@ -310,7 +291,7 @@ pub(crate) enum Crash {
 
 /// Starts a node; a panic while it takes its arguments is its error too.
 #[inline]
-pub(crate) fn call_node<S: State>(plan: &Plan<S>, call: Call<'_, S>) -> crate::node::NodeFuture<S> {
+pub(crate) fn call_node(plan: &Plan, call: Call<'_>) -> crate::node::NodeFuture {
     let run = &plan.nodes[call.node].run.run;
     caught(|| run(call)).unwrap_or_else(|panicked| Box::pin(async move { Err(Box::new(panicked) as BoxError) }))
 }
@@ -324,11 +305,11 @@ pub(super) async fn caught_future<T>(
 
 /// Polls a node's future in its span; its panic is its error.
 #[inline]
-pub(crate) fn poll_node<S: State>(
-    future: &mut crate::node::NodeFuture<S>,
+pub(crate) fn poll_node(
+    future: &mut crate::node::NodeFuture,
     span: &tracing::Span,
     cx: &mut Poller<'_>,
-) -> Poll<NodeResult<S>> {
+) -> Poll<NodeResult> {
     let _entered = span.enter();
     match caught(|| future.as_mut().poll(cx)) {
         Ok(polled) => polled.map_err(Crash::Error),
@@ -337,18 +318,18 @@ pub(crate) fn poll_node<S: State>(
 }
 
 /// A node's future: its panics become errors, and it stops when the run is cancelled.
-pub(crate) struct Watched<'a, S: State> {
-    pub(crate) future: crate::node::NodeFuture<S>,
+pub(crate) struct Watched<'a> {
+    pub(crate) future: crate::node::NodeFuture,
     pub(crate) span: tracing::Span,
     pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
     pub(crate) token: &'a CancellationToken,
     pub(crate) waiter: Waiter<'a>,
 }
 
-impl<S: State> Future for Watched<'_, S> {
-    type Output = NodeResult<S>;
+impl Future for Watched<'_> {
+    type Output = NodeResult;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult<S>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult> {
         let this = self.get_mut();
         if let Poll::Ready(result) = poll_node(&mut this.future, &this.span, cx) {
             return Poll::Ready(result);
@@ -360,11 +341,7 @@ impl<S: State> Future for Watched<'_, S> {
     }
 }
 
-async fn in_time<S: State>(
-    future: Watched<'_, S>,
-    timeout: Option<TimeoutPolicy>,
-    pulse: Option<&Arc<Pulse>>,
-) -> NodeResult<S> {
+async fn in_time(future: Watched<'_>, timeout: Option<TimeoutPolicy>, pulse: Option<&Arc<Pulse>>) -> NodeResult {
     let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
     let mut future = std::pin::pin!(future);
     let mut run = std::pin::pin!(async {
@@ -394,11 +371,11 @@ async fn in_time<S: State>(
     .await
 }
 
-async fn on_blocking_pool<S: State>(
-    future: crate::node::NodeFuture<S>,
+async fn on_blocking_pool(
+    future: crate::node::NodeFuture,
     span: tracing::Span,
     cancel: &CancellationToken,
-) -> NodeResult<S> {
+) -> NodeResult {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
     let level = crate::wall::level();
     let blocking = tokio::task::spawn_blocking(move || {
@@ -413,16 +390,12 @@ async fn on_blocking_pool<S: State>(
 }
 
 /// Tells a question, a command and a failure apart.
-pub(crate) fn settle<S: State>(
-    result: NodeResult<S>,
-    context: Option<&Context>,
-    node: &str,
-) -> Result<Outcome<S>, End> {
+pub(crate) fn settle(result: NodeResult, context: Option<&Context>, node: &str) -> Result<AnyOutcome, End> {
     if let Some(cx) = context {
         let mut answers = lock(&cx.task.answers);
         if let Some(parent) = answers.parent.take() {
             // It came out of a graph inside: it is for this graph.
-            return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e)));
+            return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e.into())));
         }
         if let Some(open) = answers.open.take() {
             return Err(End::Interrupted(open, context.is_some_and(|cx| cx.task.has_waited())));
@@ -482,19 +455,25 @@ fn path_failure(error: BoxError, node: &str) -> Error {
 }
 
 /// A command from a graph inside, as this graph's own.
-fn parent_outcome<S: State>(command: ParentCommand) -> Result<Outcome<S>, BoxError> {
-    let update = match command.update.map(|u| u.downcast::<crate::Update<S>>()) {
-        None => crate::Update::new(),
-        Some(Ok(update)) => *update,
-        Some(Err(_)) => {
-            return Err("a command for the parent graph carries an update of another state than the parent's".into());
-        }
-    };
-    Ok(Outcome::going(update.into_puts()?, command.goto.into()))
+fn parent_outcome(command: ParentCommand) -> Result<AnyOutcome, InvalidUpdate> {
+    let steer = (!command.goto.is_empty()).then(|| Box::new(Steer { goto: command.goto.into(), ..Steer::default() }));
+    Ok(AnyOutcome { update: command.update?, steer })
+}
+
+const ANOTHER_STATE: &str = "a command for the parent graph carries an update of another state than the parent's";
+
+/// What a node returned as writes. Whole states in it, which come out of a graph inside, count for what they change; what
+/// the node itself gave back is compared already.
+#[inline]
+pub(crate) fn admitted(plan: &Plan, node: usize, update: Option<AnyUpdate>, state: &Snapshot) -> Result<Writes, Error> {
+    let name = &plan.nodes[node].name;
+    // Only a command out of a graph inside can be of another state than the graph's own nodes.
+    let admitted = plan.ty.admit(update, Some(name)).map_err(|_| Error::node_failed(name, ANOTHER_STATE.into()))?;
+    Ok(plan.ty.changes_to(state, admitted))
 }
 
 #[expect(clippy::inline_always, reason = "the way out of every node: as calls they are 1 % of a step")]
-impl<S: State> Plan<S> {
+impl Plan {
     /// The way out of a node: completes the puts in `writes`, and adds where it wants to go and its static edges.
     /// True if its conditional edges are to be followed.
     #[inline(always)]
@@ -502,13 +481,10 @@ impl<S: State> Plan<S> {
         &self,
         node: usize,
         mut steer: Option<Box<Steer>>,
-        writes: &mut TaskWrites<S>,
+        writes: &mut TaskWrites,
     ) -> Result<bool, End> {
         if let Some(parent) = steer.as_mut().and_then(|steer| steer.parent.take()) {
             return Err(End::Parent(*parent));
-        }
-        for put in &mut writes.puts {
-            S::prepare(&self.schema, &mut put.write);
         }
         let node = &self.nodes[node];
         if let Some(steer) = steer {
@@ -554,7 +530,7 @@ impl<S: State> Plan<S> {
         Error::of_step(ErrorKind::Invalid, did, &rest).at(node)
     }
 
-    fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
+    fn go(&self, goto: Goto, writes: &mut TaskWrites) {
         match goto {
             Goto::Send(send) => writes.rest_mut().sends.push(send),
             Goto::Node(name) => self.go_to(&name, writes),
@@ -562,7 +538,7 @@ impl<S: State> Plan<S> {
     }
 
     #[inline(always)]
-    fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
+    fn go_to(&self, name: &str, writes: &mut TaskWrites) {
         if !self.leads_to(name, writes) {
             tracing::warn!(node = name, "there is no such node to go to");
             writes.done = true;
@@ -571,7 +547,7 @@ impl<S: State> Plan<S> {
 
     /// Wakes the node with this name; false if there is none.
     #[inline(always)]
-    fn leads_to(&self, name: &str, writes: &mut TaskWrites<S>) -> bool {
+    fn leads_to(&self, name: &str, writes: &mut TaskWrites) -> bool {
         if name == END {
             return true;
         }
@@ -583,14 +559,14 @@ impl<S: State> Plan<S> {
     pub(crate) async fn follow_branches(
         &self,
         node: usize,
-        state: Arc<S>,
-        writes: &mut TaskWrites<S>,
+        state: Snapshot,
+        writes: &mut TaskWrites,
         step: i64,
         stop: i64,
     ) -> Result<(), Error> {
         for branch in &self.nodes[node].branches {
             let routes = match &branch.path.run {
-                PathFn::Sync(path) => routes_of(path, &*state),
+                PathFn::Sync(path) => routes_of(path, &state),
                 PathFn::Async(path) => {
                     let mut context = || unreachable!("a path has no context");
                     let call = Call {
@@ -599,7 +575,6 @@ impl<S: State> Plan<S> {
                         input: Given::State(&state),
                         state: None,
                         present: None,
-                        codec: None,
                         step,
                         stop,
                         context: &mut context,
@@ -613,7 +588,12 @@ impl<S: State> Plan<S> {
     }
 
     /// The same for paths that are plain functions, without waiting and without a copy of the state.
-    pub(crate) fn follow_sync_branches(&self, node: usize, state: &S, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+    pub(crate) fn follow_sync_branches(
+        &self,
+        node: usize,
+        state: &Snapshot,
+        writes: &mut TaskWrites,
+    ) -> Result<(), Error> {
         for branch in &self.nodes[node].branches {
             let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
             self.take_routes(node, branch, routes_of(path, state), writes)?;
@@ -625,9 +605,9 @@ impl<S: State> Plan<S> {
     fn take_routes(
         &self,
         node: usize,
-        branch: &crate::plan::BranchPlan<S>,
+        branch: &crate::plan::BranchPlan,
         routes: Result<Routes, BoxError>,
-        writes: &mut TaskWrites<S>,
+        writes: &mut TaskWrites,
     ) -> Result<(), Error> {
         let from = &self.nodes[node].name;
         let routes = routes.map_err(|error| path_failure(error, from))?;
@@ -665,7 +645,7 @@ impl<S: State> Plan<S> {
 
 /// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
 #[cold]
-fn failed_to_route<S: State>(error: Error, writes: &mut TaskWrites<S>) -> End {
+fn failed_to_route(error: Error, writes: &mut TaskWrites) -> End {
     writes.puts.clear();
     writes.signals.clear();
     if !writes.sends().is_empty() {
@@ -692,7 +672,7 @@ fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
 
 /// Where a plain function leads; its panic is its error.
 #[inline]
-fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
+fn routes_of(path: &SyncPath, state: &Snapshot) -> Result<Routes, BoxError> {
     caught(|| path(state)).unwrap_or_else(|panicked| Err(Box::new(panicked)))
 }
 
@@ -716,19 +696,17 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
 }
 
 /// A task of the step as a job of its own.
-pub(crate) fn job_of<S: State>(
-    plan: &Arc<Plan<S>>,
-    codec: Option<&'static Codec<S>>,
+pub(crate) fn job_of(
+    plan: &Arc<Plan>,
     seed: &Arc<StepSeed>,
-    state: &Arc<S>,
+    state: &Snapshot,
     ix: usize,
-    task: &mut Task<S>,
+    task: &mut Task,
     id: TaskId,
-) -> Job<S> {
+) -> Job {
     let node = &plan.nodes[task.node];
     Job {
         plan: plan.clone(),
-        codec,
         seed: seed.clone(),
         ix,
         node: task.node,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::apply::{Applied, apply, apply_start, guarded, put_into};
+use super::apply::{Applied, apply, apply_start, guarded, local_state};
 use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::{Loaded, Reading};
@@ -17,9 +17,10 @@ use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
 use crate::names::END;
-use crate::node::{Answers, Command, Goto};
+use crate::node::{Answers, AnyCommand, Goto};
 use crate::plan::InputMode;
-use crate::state::{Put, State};
+use crate::state::erased::Writes;
+use crate::stream::field_json;
 use crate::value::check_levels;
 
 /// An update for a workflow, which runs on a value.
@@ -31,7 +32,7 @@ pub(super) fn unencodable_input(why: &str) -> Error {
     Error::invalid(format!("the input cannot be encoded: {why}"))
 }
 
-impl<S: State> Run<S> {
+impl Run {
     pub(super) async fn load(&mut self) -> Result<(), Error> {
         if self.cache().is_none()
             && let Some(node) = self.plan.nodes.iter().find(|n| n.cache.is_some())
@@ -58,8 +59,8 @@ impl<S: State> Run<S> {
             self.live.journal = Some(super::save::Journal::default());
         }
         if matches!(self.plan.input, InputMode::Entry) {
-            let saved = self.plan.field_named("__previous__").and_then(|f| self.live.state.read(&self.plan.schema, f));
-            self.previous_value = saved.and_then(|w| crate::stream::write_json(&self.plan, self.codec, &w));
+            let field = self.plan.field_named("__previous__");
+            self.previous_value = field.and_then(|f| field_json(&*self.plan.ty, &self.live.state, f));
         }
         self.step = last_step + 1;
         let limit = i64::try_from(self.shared.recursion_limit).unwrap_or(MOST_STEPS);
@@ -72,7 +73,7 @@ impl<S: State> Run<S> {
     }
 
     /// The checkpoint to start from. The outermost graph of a run claims the thread for all of it.
-    async fn find_checkpoint(&mut self) -> Result<Option<Box<Loaded<S>>>, Error> {
+    async fn find_checkpoint(&mut self) -> Result<Option<Box<Loaded>>, Error> {
         let addressed = self.addressed();
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let found = if self.config.nested {
@@ -97,7 +98,7 @@ impl<S: State> Run<S> {
     }
 
     /// The same for a graph inside another one.
-    async fn find_inside(&mut self, addressed: Option<CheckpointId>) -> Result<Option<Box<Loaded<S>>>, Error> {
+    async fn find_inside(&mut self, addressed: Option<CheckpointId>) -> Result<Option<Box<Loaded>>, Error> {
         let Some(saver) = &self.saver else { return Ok(None) };
         if addressed.is_some() {
             self.head = saver.head().await?;
@@ -117,7 +118,7 @@ impl<S: State> Run<S> {
         Ok(latest)
     }
 
-    pub(super) async fn begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
+    pub(super) async fn begin(&mut self, input: RunInput) -> Result<(), Error> {
         let is_command = matches!(input, RunInput::Command(_));
         let wants_to_go_on = matches!(input, RunInput::Nothing) || is_command;
         let resuming = self.live.max_version > 0 && self.config.resuming.unwrap_or(wants_to_go_on);
@@ -139,7 +140,7 @@ impl<S: State> Run<S> {
                 let fresh_thread = self.live.max_version == 0;
                 let (writes, goto) = self.take_command(command, forks).await?;
                 if fresh_thread {
-                    fresh = Some((writes.puts.to_vec(), goto));
+                    fresh = Some((writes.puts.clone(), goto));
                 }
                 if forks {
                     carried = writes;
@@ -147,7 +148,7 @@ impl<S: State> Run<S> {
             }
             RunInput::Nothing => {}
             RunInput::Writes(_) if matches!(self.plan.input, InputMode::Entry) => return Err(no_value()),
-            RunInput::Writes(puts) => fresh = Some((puts.into_vec(), Vec::new())),
+            RunInput::Writes(update) => fresh = Some((self.plan.ty.admit(update, None)?, Vec::new())),
             RunInput::Value(value) => return self.begin_with_value(value, resuming).await,
             RunInput::Refused(refused) => return Err(refused.into()),
             RunInput::Unencodable(why) => return Err(unencodable_input(&why)),
@@ -162,8 +163,8 @@ impl<S: State> Run<S> {
                 self.put_checkpoint(Source::Fork).await?;
             }
             self.show_values(&[]).await;
-        } else if let Some((puts, goto)) = fresh {
-            let start = Start::Writes { puts: self.savable(puts)?, goto };
+        } else if let Some((writes, goto)) = fresh {
+            let start = Start::Writes { writes: self.savable(writes)?, goto };
             self.take_input(start).await?;
         } else if self.config.resuming.is_none() {
             return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to go on with"));
@@ -173,25 +174,26 @@ impl<S: State> Run<S> {
     }
 
     /// What the caller wrote, as something that can be saved before its step has ended.
-    fn savable(&self, puts: Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, Error> {
-        let Some(saver) = &self.saver else { return Ok(puts) };
-        let codec = saver.scribe.codec;
-        Ok(guarded(&self.plan, |_| codec.savable(&self.live.state, puts))?)
+    fn savable(&self, writes: Writes) -> Result<Writes, Error> {
+        if self.saver.is_none() {
+            return Ok(writes);
+        }
+        Ok(guarded(&self.plan, |_| self.plan.ty.savable(&self.live.state, writes))?)
     }
 
     /// What a command writes after what commands before it wrote in this step. What is refused is refused before it is saved:
     /// a thread that keeps it could not go on.
-    fn with_earlier(&mut self, puts: Vec<Put<S::Write>>) -> Result<Vec<Put<S::Write>>, Error> {
+    fn with_earlier(&mut self, writes: Writes) -> Result<Writes, Error> {
         let earlier = &self.pending.null.puts;
-        if puts.is_empty() || earlier.is_empty() {
-            return self.savable(puts);
+        if writes.is_empty() || earlier.is_empty() {
+            return self.savable(writes);
         }
-        let all: Vec<Put<S::Write>> = earlier.iter().chain(&puts).cloned().collect();
-        let is_unsaved =
-            |put: &Put<S::Write>| self.saver.as_ref().is_some_and(|saver| saver.scribe.codec.is_unsaved(&put.write));
-        if !puts.iter().any(is_unsaved) {
-            put_into(&self.plan, &mut S::clone(&self.live.state), &all)?;
-            return Ok(puts);
+        let mut all = earlier.clone();
+        all.extend(writes.clone());
+        let is_unsaved = |place| self.saver.is_some() && self.plan.ty.is_unsaved(&writes, place);
+        if !writes.places().iter().any(is_unsaved) {
+            local_state(&self.plan, &self.live.state, &all)?;
+            return Ok(writes);
         }
         let whole = self.savable(all)?;
         // The whole state has in it what was written before.
@@ -227,7 +229,7 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    fn is_time_travel(&self, input: &RunInput<S>) -> bool {
+    fn is_time_travel(&self, input: &RunInput) -> bool {
         if self.addressed().is_none() && self.config.replay.is_none() {
             return false;
         }
@@ -249,15 +251,11 @@ impl<S: State> Run<S> {
     }
 
     /// Checks a command and notes what it writes; a fork carries it along instead.
-    async fn take_command(&mut self, command: Command<S>, forks: bool) -> Result<(TaskWrites<S>, Vec<Goto>), Error> {
-        if command.parent.is_some() {
+    async fn take_command(&mut self, command: AnyCommand, forks: bool) -> Result<(TaskWrites, Vec<Goto>), Error> {
+        if command.is_for_parent {
             return Err(Error::new(ErrorKind::InvalidUpdate, "there is no parent graph to command"));
         }
-        let puts = self.with_earlier(command.update.into_puts()?.into_vec())?;
-        let mut writes = TaskWrites::of_puts(puts.into());
-        for put in &mut writes.puts {
-            S::prepare(&self.plan.schema, &mut put.write);
-        }
+        let mut writes = TaskWrites::of_puts(self.with_earlier(self.plan.ty.admit(command.update?, None)?)?);
         let goto: Vec<Goto> = command.goto.into_vec();
         for to in &goto {
             if let Some(why) = to.mistake() {
@@ -303,7 +301,7 @@ impl<S: State> Run<S> {
         if writes.has_output() || resume.is_some() {
             self.pending.null_resume = resume;
             let null = &mut self.pending.null;
-            null.puts.extend(writes.puts.iter().cloned());
+            null.puts.extend(writes.puts.clone());
             null.signals.extend(writes.signals.iter().copied());
             null.encoded.clear();
             null.rest_mut().sends.extend(writes.sends().iter().cloned());
@@ -316,7 +314,7 @@ impl<S: State> Run<S> {
         Ok((writes, goto))
     }
 
-    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
+    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites) {
         match to {
             Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
             Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.nodes[n].wake) {
@@ -360,7 +358,7 @@ impl<S: State> Run<S> {
         first.is_some_and(|first| open.any(|other| other.id != first.id))
     }
 
-    fn apply_null_writes(&mut self, mut carried: TaskWrites<S>) -> Result<(), Error> {
+    fn apply_null_writes(&mut self, mut carried: TaskWrites) -> Result<(), Error> {
         if !self.pending.null.has_output() && !carried.has_output() {
             return Ok(());
         }
@@ -378,21 +376,15 @@ impl<S: State> Run<S> {
     }
 
     /// New input: what was left to do is dropped, and the run starts over from the start node.
-    pub(super) async fn take_input(&mut self, mut start: Start<S>) -> Result<(), Error> {
-        if let (Start::Writes { puts, .. }, true) = (&mut start, self.saver.is_some()) {
-            // What is saved as input is, byte for byte, what will be merged.
-            puts.iter_mut().for_each(|put| S::prepare(&self.plan.schema, &mut put.write));
-        }
+    pub(super) async fn take_input(&mut self, start: Start) -> Result<(), Error> {
         if self.saves_at_exit() {
             self.input = Some(start.clone());
         }
         let is_fresh = self.live.max_version == 0;
         let updated = match (start, &self.plan.input) {
-            (Start::Writes { puts, goto: _ }, InputMode::Fields(fields)) => {
-                let known =
-                    |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
-                let puts = puts.into_iter().filter(known).collect();
-                self.replace_work(None, Some(TaskWrites::of_puts(puts)))?
+            (Start::Writes { writes, goto: _ }, InputMode::Fields(fields)) => {
+                let writes = writes.only(|field| fields.contains(&field));
+                self.replace_work(None, Some(TaskWrites::of_puts(writes)))?
             }
             (start, _) if is_fresh => apply_start(&self.plan, &mut self.live, start),
             (start, _) => self.replace_work(Some(start), None)?,
@@ -403,10 +395,10 @@ impl<S: State> Run<S> {
     }
 
     /// Applies an input, and drops what was left to do.
-    fn replace_work(&mut self, start: Option<Start<S>>, writes: Option<TaskWrites<S>>) -> Result<Vec<usize>, Error> {
+    fn replace_work(&mut self, start: Option<Start>, writes: Option<TaskWrites>) -> Result<Vec<usize>, Error> {
         let updated = self.live.updated.clone();
         let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
-        let mut batch: SmallVec<[Applied<S>; 1]> = writes.map(Applied::by_caller).into_iter().collect();
+        let mut batch: SmallVec<[Applied; 1]> = writes.map(Applied::by_caller).into_iter().collect();
         for task in dropped {
             let woken = (task.path == TaskPath::Pull).then_some(task.node);
             batch.push(Applied { node: woken, woken, ends_step: true, writes: TaskWrites::default() });

@@ -10,7 +10,6 @@ use crate::graph::{Now, Piece, SavedFields};
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF};
 use crate::node::{Goto, Send};
 use crate::plan::Plan;
-use crate::state::State;
 use crate::value::Blob;
 
 const BRANCH: &str = "branch:to:";
@@ -51,7 +50,7 @@ pub(super) fn read_version(input: &mut Reader<'_>) -> Result<u32, String> {
 }
 
 impl Bridge {
-    pub(super) fn read<S: State>(plan: &Plan<S>, shape: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(plan: &Plan, shape: &[u8]) -> Result<Self, String> {
         let mut input = Reader::new(shape);
         let mut channels = Vec::new();
         for _ in 0..input.number()? {
@@ -85,21 +84,21 @@ impl Bridge {
     }
 
     /// The place of a join's member that threads know by this name.
-    pub(super) fn member<S: State>(plan: &Plan<S>, members: &[String], name: &str) -> Option<usize> {
+    pub(super) fn member(plan: &Plan, members: &[String], name: &str) -> Option<usize> {
         let now = same_node(plan, name).map_or(name, |node| &*plan.nodes[node].name);
         members.iter().position(|member| member == now)
     }
 
     /// A send to a node of the graph as it is now. One that is dropped keeps its place: the places of the others are
     /// part of the ids of their tasks.
-    pub(super) fn send<S: State>(&self, plan: &Plan<S>, mut send: Send, lost: &mut Vec<String>) -> Send {
+    pub(super) fn send(&self, plan: &Plan, mut send: Send, lost: &mut Vec<String>) -> Send {
         if let Some(now) = self.node_now(plan, &send.node, lost) {
             send.node = now.into();
         }
         send
     }
 
-    pub(super) fn goto<S: State>(&self, plan: &Plan<S>, goto: Goto, lost: &mut Vec<String>) -> Goto {
+    pub(super) fn goto(&self, plan: &Plan, goto: Goto, lost: &mut Vec<String>) -> Goto {
         match goto {
             Goto::Node(name) => self.node_now(plan, &name, lost).map_or(Goto::Node(name), Goto::from),
             Goto::Send(send) => Goto::Send(self.send(plan, send, lost)),
@@ -107,7 +106,7 @@ impl Bridge {
     }
 
     /// The name that a node has now; a name that the saved graph did not know either stays as it is.
-    fn node_now<S: State>(&self, plan: &Plan<S>, name: &str, lost: &mut Vec<String>) -> Option<String> {
+    fn node_now(&self, plan: &Plan, name: &str, lost: &mut Vec<String>) -> Option<String> {
         if !self.nodes.iter().any(|known| known == name) {
             return None;
         }
@@ -122,9 +121,9 @@ impl Bridge {
     }
 
     /// The record of a task as this graph would have saved it.
-    pub(super) fn record<S: State>(
+    pub(super) fn record(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         mut record: TaskRecord,
         lost: &mut Vec<String>,
     ) -> Result<TaskRecord, String> {
@@ -150,9 +149,9 @@ impl Bridge {
         Ok(record)
     }
 
-    fn control_write<S: State>(
+    fn control_write(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         write: WriteRecord,
         lost: &mut Vec<String>,
     ) -> Result<Option<WriteRecord>, String> {
@@ -181,7 +180,7 @@ impl Bridge {
 }
 
 /// Writes to fields, as this version of the state has them.
-fn fields_of<S: State>(plan: &Plan<S>, version: u32, writes: Vec<WriteRecord>) -> Result<Vec<WriteRecord>, String> {
+fn fields_of(plan: &Plan, version: u32, writes: Vec<WriteRecord>) -> Result<Vec<WriteRecord>, String> {
     if version > plan.version {
         return Err(newer_version(version, plan.version));
     }
@@ -194,8 +193,8 @@ fn fields_of<S: State>(plan: &Plan<S>, version: u32, writes: Vec<WriteRecord>) -
 }
 
 /// Writes of an earlier version: names, values, and whether they replace what is there.
-pub(super) fn migrated_writes<S: State>(
-    plan: &Plan<S>,
+pub(super) fn migrated_writes(
+    plan: &Plan,
     version: u32,
     writes: impl IntoIterator<Item = (String, Blob, bool)>,
 ) -> Result<Vec<(String, Blob, bool)>, String> {
@@ -213,11 +212,7 @@ pub(super) fn migrated_writes<S: State>(
 }
 
 /// A state of an earlier version.
-pub(super) fn migrated_state<S: State>(
-    plan: &Plan<S>,
-    version: u32,
-    saved: &[SavedField],
-) -> Result<Vec<SavedField>, String> {
+pub(super) fn migrated_state(plan: &Plan, version: u32, saved: &[SavedField]) -> Result<Vec<SavedField>, String> {
     let mut fields = SavedFields::of_state();
     for field in saved {
         field.whole.iter().for_each(|whole| fields.push(&field.name, Piece::whole(whole.clone())));
@@ -236,12 +231,12 @@ pub(super) fn migrated_state<S: State>(
     Ok(migrated)
 }
 
-fn now<'a, S: State>(plan: &'a Plan<S>, name: &'a str) -> Now<'a> {
+fn now<'a>(plan: &'a Plan, name: &'a str) -> Now<'a> {
     plan.evolution.now(name, |name| plan.node(name).is_some())
 }
 
 /// The number of the node that had this name; its error handler goes with it.
-fn same_node<S: State>(plan: &Plan<S>, name: &str) -> Option<usize> {
+fn same_node(plan: &Plan, name: &str) -> Option<usize> {
     if let Some(handled) = name.strip_prefix(HANDLER_OF) {
         let handled = same_node(plan, handled)?;
         return plan.node(&format!("{HANDLER_OF}{}", plan.nodes[handled].name));
@@ -252,7 +247,7 @@ fn same_node<S: State>(plan: &Plan<S>, name: &str) -> Option<usize> {
     }
 }
 
-fn passage<S: State>(plan: &Plan<S>, name: &str) -> Passage {
+fn passage(plan: &Plan, name: &str) -> Passage {
     // Control channels come first and win over fields of the same name.
     if let Some(channel) = find(plan, name) {
         return Passage::To(channel);
@@ -266,11 +261,11 @@ fn passage<S: State>(plan: &Plan<S>, name: &str) -> Passage {
     }
 }
 
-fn find<S: State>(plan: &Plan<S>, name: &str) -> Option<usize> {
+fn find(plan: &Plan, name: &str) -> Option<usize> {
     (0..plan.triggered.len()).find(|channel| super::control::channel_name(plan, *channel) == name)
 }
 
-fn branch_passage<S: State>(plan: &Plan<S>, node: &str) -> Passage {
+fn branch_passage(plan: &Plan, node: &str) -> Passage {
     if node == DEFAULT_HANDLER || node.starts_with(HANDLER_OF) {
         return Passage::Closed;
     }
@@ -281,11 +276,11 @@ fn branch_passage<S: State>(plan: &Plan<S>, node: &str) -> Passage {
     }
 }
 
-fn wake<S: State>(plan: &Plan<S>, node: &str) -> Option<usize> {
+fn wake(plan: &Plan, node: &str) -> Option<usize> {
     plan.nodes[plan.node(node)?].wake
 }
 
-fn join_passage<S: State>(plan: &Plan<S>, sources: &str, to: &str) -> Passage {
+fn join_passage(plan: &Plan, sources: &str, to: &str) -> Passage {
     let name_now = |name: &str| same_node(plan, name).map_or(name.to_owned(), |node| plan.nodes[node].name.to_string());
     let sources: Vec<String> = sources.split('+').map(name_now).collect();
     if let Some(channel) = find(plan, &format!("{JOIN}{}:{}", sources.join("+"), name_now(to))) {

@@ -18,12 +18,12 @@ use crate::error::{CodecError, Error, ErrorKind, called};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
 use crate::plan::Plan;
-use crate::state::{Codec, FieldKind, State};
-use crate::stream::ShownInput;
+use crate::state::FieldKind;
+use crate::stream::{ShownInput, as_known};
 use crate::value::{decode, encode};
 use crate::wall::caught;
 
-impl<S: State> Run<S> {
+impl Run {
     fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
@@ -34,9 +34,9 @@ impl<S: State> Run<S> {
             Some(key) => {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
-                let (plan, codec) = (&self.plan, self.codec);
+                let plan = &*self.plan;
                 let (input, state) = (input.given(), Some(&self.live.state));
-                let call = Call { plan, node, input, state, present: None, codec, step, stop, context: &mut none };
+                let call = Call { plan, node, input, state, present: None, step, stop, context: &mut none };
                 let name = &self.plan.nodes[node].name;
                 let key = caught(|| key(&call)).map_err(|panicked| {
                     let called = format!("the cache key of {}", called(name));
@@ -50,17 +50,16 @@ impl<S: State> Run<S> {
         Ok(Some(CacheKey { namespace, key: key_text(node.run.made_of, &key) }))
     }
 
-    fn whole_input_key(&self, node: &crate::plan::NodePlan<S>, input: &TaskInput<S>) -> Result<Vec<u8>, Error> {
+    fn whole_input_key(&self, node: &crate::plan::NodePlan, input: &TaskInput) -> Result<Vec<u8>, Error> {
         let shown = ShownInput::Task {
             input: std::sync::Arc::new(input.clone()),
             present: self.live.present.clone(),
             reads: node.reads.clone(),
             step: self.step,
             stop: self.stop,
-            plan: self.plan.clone(),
-            codec: self.codec,
+            ty: self.plan.ty.clone(),
         };
-        let text = shown.json(None).to_string();
+        let text = shown.json(&as_known).to_string();
         if text == "null" || text.contains("__error__") {
             let refused =
                 |why| Error::invalid(format!("the cache key of {} cannot be made: {why}", called(&node.name)));
@@ -70,14 +69,21 @@ impl<S: State> Run<S> {
     }
 
     /// Whether all of an input can be shown: what cannot be looks like other input that cannot be.
-    fn check_shown(&self, input: &TaskInput<S>) -> Result<(), CodecError> {
-        let (Some(codec), schema) = (self.codec, &self.plan.schema) else { return Ok(()) };
+    fn check_shown(&self, input: &TaskInput) -> Result<(), CodecError> {
+        if !self.plan.ty.can_persist() {
+            return Ok(());
+        }
         match input {
             TaskInput::Sent(payload) => payload.to_json().map(drop),
             TaskInput::State(state) => self.plan.fields().iter().enumerate().try_for_each(|(field, spec)| {
-                let write = state.read(schema, field).filter(|_| spec.kind() != FieldKind::Untracked);
-                let shown = write.map(|write| (codec.to_json)(schema, &write)).transpose();
-                shown.map(drop).map_err(|why| why.of(&format!("field `{}`", spec.name())))
+                if spec.kind() == FieldKind::Untracked {
+                    return Ok(());
+                }
+                self.plan
+                    .ty
+                    .field_json(state, field)
+                    .map(drop)
+                    .map_err(|why| why.of(&format!("field `{}`", spec.name())))
             }),
         }
     }
@@ -90,14 +96,14 @@ impl<S: State> Run<S> {
     /// Gives tasks whose result is known that result. Of those with the same key, here and in other runs, one is to
     /// compute it.
     pub(super) async fn use_cache(&mut self) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.codec) else { return Ok(()) };
+        let Some(cache) = self.cache().cloned().filter(|_| self.plan.ty.can_persist()) else { return Ok(()) };
         for ix in 0..self.tasks.len() {
             if self.tasks[ix].skip {
                 continue;
             }
             let Some(key) = self.cache_key(ix)? else { continue };
             let turn = take_off(&*cache, &key);
-            let known = Known { cache: cache.clone(), key, plan: self.plan.clone(), codec };
+            let known = Known { cache: cache.clone(), key, plan: self.plan.clone() };
             match turn {
                 Turn::Waits(landing) => self.tasks[ix].turn = Some(Box::new(CacheTurn::Waits { landing, known })),
                 Turn::First(flight) => match known.writes().await? {
@@ -113,21 +119,22 @@ impl<S: State> Run<S> {
     }
 
     /// Shows and saves a result that a task has not computed itself.
-    pub(super) async fn commit_known(&mut self, ix: usize, writes: TaskWrites<S>) -> Result<(), Error> {
+    pub(super) async fn commit_known(&mut self, ix: usize, writes: TaskWrites) -> Result<(), Error> {
         self.tasks[ix].writes = writes;
         self.save_and_show(ix, true).await
     }
 
     /// Keeps the result of a task that ran.
     pub(super) async fn fill_cache(&mut self, ix: usize) -> Result<(), Error> {
-        let (Some(cache), Some(codec)) = (self.cache().cloned(), self.codec) else { return Ok(()) };
+        let Some(cache) = self.cache().cloned().filter(|_| self.plan.ty.can_persist()) else { return Ok(()) };
         let Some(key) = self.cache_key(ix)? else { return Ok(()) };
         let ttl = self.plan.nodes[self.tasks[ix].node].cache.as_ref().and_then(|c| c.ttl);
         let mut writes = self.tasks[ix].writes.output();
-        if writes.puts.iter().any(|put| codec.is_unsaved(&put.write)) {
+        let ty = &self.plan.ty;
+        if writes.puts.places().iter().any(|place| ty.is_unsaved(&writes.puts, place)) {
             return Ok(());
         }
-        let scribe = Scribe::new(codec, &self.plan.texts, "".into());
+        let scribe = Scribe::new(&self.plan.texts, "".into());
         let name = &self.plan.nodes[self.tasks[ix].node].name;
         let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error {
             CheckpointError::Codec { what, why, .. } => {
@@ -144,35 +151,34 @@ impl<S: State> Run<S> {
 }
 
 /// What a task with a cache policy that found nothing in the cache is to do.
-pub(crate) enum CacheTurn<S: State> {
+pub(crate) enum CacheTurn {
     /// Compute the result; others wait until this is dropped.
     First { _flight: Flight },
     /// Wait for the task that computes it.
-    Waits { landing: Landing, known: Known<S> },
+    Waits { landing: Landing, known: Known },
 }
 
 /// Where a result will be that another task computes.
-pub(crate) struct Known<S: State> {
+pub(crate) struct Known {
     cache: Arc<dyn Cache>,
     key: CacheKey,
-    plan: Arc<Plan<S>>,
-    codec: &'static Codec<S>,
+    plan: Arc<Plan>,
 }
 
-impl<S: State> Known<S> {
+impl Known {
     /// The result, if it is in the cache. One that does not decode is from another state: it is computed again.
-    async fn writes(&self) -> Result<Option<TaskWrites<S>>, Error> {
+    async fn writes(&self) -> Result<Option<TaskWrites>, Error> {
         let found = self.cache.get(std::slice::from_ref(&self.key)).await.map_err(failed)?;
         let Some(bytes) = found.into_iter().next().flatten() else { return Ok(None) };
-        let writes = cached_writes(&bytes)
-            .and_then(|r| TaskWrites::from_record(&self.plan, self.codec, &r).map_err(|e| e.to_string()));
+        let writes =
+            cached_writes(&bytes).and_then(|r| TaskWrites::from_record(&self.plan, &r).map_err(|e| e.to_string()));
         let writes = writes.inspect_err(|why| tracing::warn!(why, "a cached result does not decode")).ok();
         Ok(writes.filter(TaskWrites::is_finished))
     }
 }
 
 /// Waits for the task that computes the result of `job`, and runs `job` if that came to nothing.
-pub(super) async fn follow<S: State>(landing: Landing, known: Known<S>, job: Job<S>) -> Finished<S> {
+pub(super) async fn follow(landing: Landing, known: Known, job: Job) -> Finished {
     landing.wait().await;
     let ix = job.ix;
     match known.writes().await {

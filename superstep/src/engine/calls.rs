@@ -4,6 +4,7 @@
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -24,7 +25,7 @@ use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
-use crate::state::{Codec, State};
+use crate::state::erased::{AnyState, Writes};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
@@ -44,28 +45,26 @@ pub(crate) trait CallHost: Send + Sync {
     ) -> CallFuture;
 }
 
-pub(crate) struct CallDesk<S: State> {
-    plan: Arc<Plan<S>>,
-    codec: Option<&'static Codec<S>>,
+pub(crate) struct CallDesk {
+    plan: Arc<Plan>,
     cache: Option<Arc<dyn Cache>>,
-    saver: Option<Saver<S>>,
+    saver: Option<Saver>,
     saved: Option<CheckpointId>,
     checkpoint: CheckpointId,
     namespace: Vec<String>,
     /// What calls gave before.
-    known: Vec<(TaskId, TaskWrites<S>)>,
-    done: Mutex<Vec<(TaskId, TaskWrites<S>)>>,
+    known: Vec<(TaskId, TaskWrites)>,
+    done: Mutex<Vec<(TaskId, TaskWrites)>>,
     /// Enough of the step's seed to make contexts for calls. It does not lead back to the desk.
     seed: OnceLock<StepSeed>,
     nested: bool,
 }
 
-impl<S: State> CallDesk<S> {
-    pub(super) fn new(run: &Run<S>, checkpoint: CheckpointId) -> Arc<Self> {
+impl CallDesk {
+    pub(super) fn new(run: &Run, checkpoint: CheckpointId) -> Arc<Self> {
         let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
         Arc::new(Self {
             plan: run.plan.clone(),
-            codec: run.codec,
             cache: run.cache().cloned(),
             saver: run.saver.clone(),
             saved: run.saved,
@@ -88,18 +87,18 @@ impl<S: State> CallDesk<S> {
     }
 
     /// What calls came to in this step, for the end of the run to save.
-    pub(super) fn finished(&self) -> Vec<(TaskId, TaskWrites<S>)> {
+    pub(super) fn finished(&self) -> Vec<(TaskId, TaskWrites)> {
         lock(&self.done).clone()
     }
 
-    async fn save(&self, call: &OneCall, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+    async fn save(&self, call: &OneCall, writes: &mut TaskWrites) -> Result<(), Error> {
         self.save_record(call.id, writes).await.map_err(|error| {
             let called = format!("task `{}`", call.name);
             error.written_by(&call.name, &called).in_step(call.caller.task.step)
         })
     }
 
-    async fn save_record(&self, id: TaskId, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+    async fn save_record(&self, id: TaskId, writes: &mut TaskWrites) -> Result<(), Error> {
         lock(&self.done).push((id, writes.clone()));
         let (Some(saver), Some(saved)) = (&self.saver, self.saved) else { return Ok(()) };
         if saver.durability == Durability::Exit {
@@ -109,9 +108,10 @@ impl<S: State> CallDesk<S> {
         Ok(saver.put_writes(saved, record).await?)
     }
 
-    async fn show(&self, cx: &Context, mode: Mode, make: impl Fn() -> EventData<S>) {
+    async fn show(&self, cx: &Context, mode: Mode, make: impl Fn() -> EventData<AnyState>) {
         let Some(sink) = cx.task.run.sink.as_ref().filter(|s| !self.nested || s.subgraphs) else { return };
-        let send = |mode, data| sink.send(RawEvent { namespace: self.namespace.clone(), mode, data: Box::new(data) });
+        let send =
+            |mode, data| sink.send(RawEvent { namespace: self.namespace.clone(), mode, data: (self.plan.event)(data) });
         if sink.wants(mode) {
             send(mode, make()).await;
         }
@@ -121,12 +121,12 @@ impl<S: State> CallDesk<S> {
         }
     }
 
-    fn shown(&self, returned: Option<Value>) -> ShownWrites<S> {
-        ShownWrites { puts: Vec::new(), fields: Fields::none(), returned, plan: self.plan.clone(), codec: self.codec }
+    fn shown(&self, returned: Option<Value>) -> ShownWrites {
+        ShownWrites::new(Writes::default(), Fields::none(), returned, &self.plan.ty)
     }
 
     /// Saves and shows what a call came to. With durability `sync`, what is shown must be saved already.
-    async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
+    async fn finish(&self, call: &OneCall, came_to: Rest, cached: bool) -> Result<(), Error> {
         let mut writes = TaskWrites::only(came_to);
         if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
             self.save(call, &mut writes).await?;
@@ -137,17 +137,14 @@ impl<S: State> CallDesk<S> {
         self.save(call, &mut writes).await
     }
 
-    async fn show_end(&self, call: &OneCall, writes: &TaskWrites<S>, cached: bool) {
+    async fn show_end(&self, call: &OneCall, writes: &TaskWrites, cached: bool) {
         let Some(came_to) = writes.rest() else { return };
         if came_to.returned.is_some() {
-            let update = || NodeUpdate {
-                node: call.name.to_string(),
-                step: call.caller.task.step,
-                task: call.id,
-                cached,
-                writes: self.shown(came_to.returned.clone()),
+            let update = || {
+                let (node, writes) = (call.name.to_string(), self.shown(came_to.returned.clone()));
+                EventData::Updates(NodeUpdate::new(node, call.caller.task.step, call.id, cached, writes))
             };
-            self.show(&call.caller, Mode::Updates, || EventData::Updates(update())).await;
+            self.show(&call.caller, Mode::Updates, update).await;
         }
         // The caller asks in the call's name, and shows the question.
         if !cached && came_to.interrupts.is_none() {
@@ -157,6 +154,7 @@ impl<S: State> CallDesk<S> {
                 error: came_to.error.clone(),
                 interrupts: came_to.interrupts.clone().unwrap_or_default(),
                 writes: self.shown(came_to.returned.clone()),
+                state: PhantomData,
             };
             self.show(&call.caller, Mode::Tasks, || EventData::TaskEnd(end())).await;
         }
@@ -214,7 +212,7 @@ impl<S: State> CallDesk<S> {
 
     /// What the call gave before.
     fn known_result(&self, id: TaskId) -> Option<Value> {
-        let of = |list: &[(TaskId, TaskWrites<S>)]| {
+        let of = |list: &[(TaskId, TaskWrites)]| {
             list.iter().filter(|(task, _)| *task == id).find_map(|(_, writes)| writes.returned().cloned())
         };
         of(&self.known).or_else(|| of(&lock(&self.done)))
@@ -247,7 +245,7 @@ impl<S: State> CallDesk<S> {
     }
 }
 
-impl<S: State> CallHost for CallDesk<S> {
+impl CallHost for CallDesk {
     fn call(
         self: Arc<Self>,
         caller: Context,
@@ -304,13 +302,14 @@ struct OneCall {
 }
 
 impl OneCall {
-    fn start<S: State>(&self) -> TaskStart<S> {
+    fn start(&self) -> TaskStart<AnyState> {
         TaskStart {
             id: self.id,
             name: self.name.to_string(),
             triggers: vec![PUSH.to_owned()],
             metadata: std::collections::BTreeMap::new(),
             input: ShownInput::Value(self.input.clone()),
+            state: PhantomData,
         }
     }
 

@@ -13,7 +13,7 @@ use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::node::Goto;
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Codec, Put, State};
+use crate::state::erased::Writes;
 use crate::value::{Blob, decode as decode_value, encode_into, encode_with};
 
 /// A waiting input as it is saved.
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
+pub(super) fn channel_name(plan: &Plan, channel: usize) -> &str {
     match plan.control.get(channel) {
         Some(control) => &control.name,
         None => plan.fields()[channel - plan.control.len()].name(),
@@ -112,7 +112,7 @@ pub(super) fn channel_name<S: State>(plan: &Plan<S>, channel: usize) -> &str {
 
 /// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes; and the version of the
 /// state, unless it is 1. One text for all checkpoints of a graph.
-pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
+pub(crate) fn shape(plan: &Plan) -> Blob {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
     out.number(plan.triggered.len() as u64);
@@ -129,12 +129,12 @@ pub(crate) fn shape<S: State>(plan: &Plan<S>) -> Blob {
     bytes.into()
 }
 
-pub(crate) fn encode<S: State>(plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<Blob, String> {
-    encode_with(|bytes| write_all(&mut Writer(bytes), plan, codec, live))
+pub(crate) fn encode(plan: &Plan, live: &Live) -> Result<Blob, String> {
+    encode_with(|bytes| write_all(&mut Writer(bytes), plan, live))
 }
 
 /// Only what is open is written: of everything else, the next version is new to every node.
-fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, live: &Live<S>) -> Result<(), String> {
+fn write_all(out: &mut Writer<'_>, plan: &Plan, live: &Live) -> Result<(), String> {
     out.number(live.max_version);
     out.number(live.stop_seen);
     let waits = |c: &&usize| match live.signals.get(**c) {
@@ -156,7 +156,7 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
     match &live.start {
         Some(start) => {
             let mut bytes = Vec::with_capacity(64);
-            encode_into(&saved_start(plan, codec, start)?, &mut bytes).map_err(|e| format!("the input: {e}"))?;
+            encode_into(&saved_start(plan, start)?, &mut bytes).map_err(|e| format!("the input: {e}"))?;
             out.bytes(&bytes);
         }
         None => out.number(0),
@@ -168,7 +168,7 @@ fn write_all<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, codec: &Codec<S>, l
 }
 
 /// Nodes that are gone leave a place behind that no graph has.
-fn write_last_seen<S: State>(out: &mut Writer<'_>, live: &Live<S>) {
+fn write_last_seen(out: &mut Writer<'_>, live: &Live) {
     if live.last_seen.is_empty() && live.last_gone {
         return [1, live.seen.len() as u64, 0].into_iter().for_each(|n| out.number(n));
     }
@@ -179,7 +179,7 @@ fn write_last_seen<S: State>(out: &mut Writer<'_>, live: &Live<S>) {
     }
 }
 
-fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>, channel: usize) {
+fn write_channel(out: &mut Writer<'_>, plan: &Plan, live: &Live, channel: usize) {
     out.number(channel as u64);
     out.number(live.versions[channel]);
     let seen = || seen_of(plan, channel).filter(|at| live.seen[*at] > 0);
@@ -204,25 +204,21 @@ fn write_channel<S: State>(out: &mut Writer<'_>, plan: &Plan<S>, live: &Live<S>,
 }
 
 /// The places of the versions of a channel that its nodes have run on.
-fn seen_of<S: State>(plan: &Plan<S>, channel: usize) -> impl Iterator<Item = usize> {
+fn seen_of(plan: &Plan, channel: usize) -> impl Iterator<Item = usize> {
     plan.triggered[channel].iter().filter_map(move |node| {
         let node = &plan.nodes[*node];
         Some(node.seen_at + node.triggers.iter().position(|c| *c == channel)?)
     })
 }
 
-fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> Result<SavedStart, String> {
+fn saved_start(plan: &Plan, start: &Start) -> Result<SavedStart, String> {
     Ok(match start {
         Start::Value(value) => SavedStart::Value(value.clone()),
-        Start::Writes { puts, goto } => {
-            let mut saved = Vec::with_capacity(puts.len());
-            for put in puts {
-                let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
-                if plan.untracked.contains(&field) {
-                    continue;
-                }
-                let name = plan.fields()[field].name().to_owned();
-                let bytes = codec.write(&plan.schema, &put.write).map_err(|e| format!("input field `{name}`: {e}"))?;
+        Start::Writes { writes, goto } => {
+            let mut saved = Vec::with_capacity(writes.len());
+            for put in writes.places().iter().filter(|put| !plan.untracked.contains(&put.field)) {
+                let name = plan.fields()[put.field].name().to_owned();
+                let bytes = plan.ty.encode_write(writes, put).map_err(|e| format!("input field `{name}`: {e}"))?;
                 saved.push((name, bytes, put.overwrite));
             }
             let goto = goto.iter().map(|g| match g {
@@ -235,13 +231,7 @@ fn saved_start<S: State>(plan: &Plan<S>, codec: &Codec<S>, start: &Start<S>) -> 
 }
 
 /// Reads the control part of a checkpoint; with a bridge if the graph has changed since.
-pub(super) fn decode<S: State>(
-    plan: &Plan<S>,
-    codec: &Codec<S>,
-    bridge: Option<&Bridge>,
-    bytes: &[u8],
-    live: &mut Live<S>,
-) -> Result<(), String> {
+pub(super) fn decode(plan: &Plan, bridge: Option<&Bridge>, bytes: &[u8], live: &mut Live) -> Result<(), String> {
     let mut input = Reader(bytes);
     live.max_version = input.number()?;
     if live.max_version > MOST_STEPS as u64 {
@@ -254,7 +244,7 @@ pub(super) fn decode<S: State>(
     let some_ran = input.0.first().is_some_and(|count| *count > 0);
     live.last_seen = read_seen(&mut input, bridge, live)?;
     live.last_gone = some_ran && live.last_seen.is_empty();
-    read_work(&mut input, plan, codec, bridge, live)?;
+    read_work(&mut input, plan, bridge, live)?;
     let updated = input.number()?;
     let mut list: Vec<usize> = Vec::new();
     for _ in 1..updated {
@@ -268,12 +258,7 @@ pub(super) fn decode<S: State>(
 }
 
 /// Reads a trigger and what its nodes have seen of it.
-fn read_channel<S: State>(
-    input: &mut Reader<'_>,
-    plan: &Plan<S>,
-    bridge: Option<&Bridge>,
-    live: &mut Live<S>,
-) -> Result<(), String> {
+fn read_channel(input: &mut Reader<'_>, plan: &Plan, bridge: Option<&Bridge>, live: &mut Live) -> Result<(), String> {
     let passage = passage(plan, bridge, input.number()?);
     let version = input.number()?;
     if version > live.max_version {
@@ -294,7 +279,7 @@ fn read_channel<S: State>(
 }
 
 /// Where the trigger with this number is now.
-fn passage<'a, S: State>(plan: &Plan<S>, bridge: Option<&'a Bridge>, number: u64) -> Cow<'a, Passage> {
+fn passage<'a>(plan: &Plan, bridge: Option<&'a Bridge>, number: u64) -> Cow<'a, Passage> {
     match bridge {
         Some(bridge) => Cow::Borrowed(bridge.channel(number)),
         None if (number as usize) < plan.triggered.len() => Cow::Owned(Passage::To(number as usize)),
@@ -303,13 +288,7 @@ fn passage<'a, S: State>(plan: &Plan<S>, bridge: Option<&'a Bridge>, number: u64
 }
 
 /// Reads sends and a waiting input.
-fn read_work<S: State>(
-    input: &mut Reader<'_>,
-    plan: &Plan<S>,
-    codec: &Codec<S>,
-    bridge: Option<&Bridge>,
-    live: &mut Live<S>,
-) -> Result<(), String> {
+fn read_work(input: &mut Reader<'_>, plan: &Plan, bridge: Option<&Bridge>, live: &mut Live) -> Result<(), String> {
     live.sends.clear();
     for _ in 0..input.number()? {
         let send = decode_send(input.bytes()?).map_err(|e| e.to_string())?;
@@ -322,18 +301,14 @@ fn read_work<S: State>(
         [] => None,
         saved => {
             let saved = decode_value(saved).map_err(|e| e.to_string())?;
-            Some(restored_start(plan, codec, saved, bridge, &mut live.lost)?)
+            Some(restored_start(plan, saved, bridge, &mut live.lost)?)
         }
     };
     Ok(())
 }
 
 /// Reads versions that nodes have run on, and says where they are.
-fn read_seen<S: State>(
-    input: &mut Reader<'_>,
-    bridge: Option<&Bridge>,
-    live: &mut Live<S>,
-) -> Result<SmallVec<[usize; 2]>, String> {
+fn read_seen(input: &mut Reader<'_>, bridge: Option<&Bridge>, live: &mut Live) -> Result<SmallVec<[usize; 2]>, String> {
     let mut read = SmallVec::new();
     for _ in 0..input.number()? {
         let (at, version) = (input.number()? as usize, input.number()?);
@@ -369,7 +344,7 @@ impl<'a> SavedChannel<'a> {
         self.flags & 1 == 1 || !self.members.is_empty()
     }
 
-    fn restore<S: State>(&self, plan: &Plan<S>, moved: bool, live: &mut Live<S>, channel: usize, version: u64) {
+    fn restore(&self, plan: &Plan, moved: bool, live: &mut Live, channel: usize, version: u64) {
         live.versions[channel] = version;
         let Some(control) = plan.control.get(channel) else { return };
         let signal = &mut live.signals[channel];
@@ -387,13 +362,12 @@ impl<'a> SavedChannel<'a> {
     }
 }
 
-fn restored_start<S: State>(
-    plan: &Plan<S>,
-    codec: &Codec<S>,
+fn restored_start(
+    plan: &Plan,
     start: SavedStart,
     bridge: Option<&Bridge>,
     lost: &mut Vec<String>,
-) -> Result<Start<S>, String> {
+) -> Result<Start, String> {
     let (mut puts, goto) = match start {
         SavedStart::Value(value) => return Ok(Start::Value(value)),
         SavedStart::Writes { puts, goto } => (puts, goto),
@@ -401,12 +375,11 @@ fn restored_start<S: State>(
     if let Some(older) = bridge.map(|bridge| bridge.version).filter(|version| *version < plan.version) {
         puts = migrated_writes(plan, older, puts)?;
     }
-    let mut restored = Vec::with_capacity(puts.len());
+    let mut restored = Writes::default();
     for (name, bytes, overwrite) in puts {
         let Some(field) = plan.field_named(&name) else { continue };
-        let write = (codec.decode_write)(&plan.schema, field, &bytes);
-        let write = write.map_err(|e| format!("input field `{name}`: {e}"))?;
-        restored.push(if overwrite { Put::overwrite(write) } else { Put::merge(write) });
+        let decoded = plan.ty.decode_write(&mut restored, field, &bytes, overwrite);
+        decoded.map_err(|e| format!("input field `{name}`: {e}"))?;
     }
     let goto = goto.into_iter().map(|g| {
         let goto = match g {
@@ -418,5 +391,5 @@ fn restored_start<S: State>(
             None => goto,
         })
     });
-    Ok(Start::Writes { puts: restored, goto: goto.collect::<Result<_, String>>()? })
+    Ok(Start::Writes { writes: restored, goto: goto.collect::<Result<_, String>>()? })
 }

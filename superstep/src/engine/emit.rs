@@ -1,5 +1,6 @@
 //! What a run shows: built only if someone asked for it.
 
+use std::marker::PhantomData;
 use std::time::SystemTime;
 
 use super::inspect::TaskViews;
@@ -8,13 +9,13 @@ use crate::checkpoint::Interrupt;
 use crate::context::lock;
 use crate::error::Error;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
-use crate::state::{Put, State};
+use crate::state::erased::AnyState;
 use crate::stream::{
     CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownWrites, Sink, TaskEnd,
     TaskStart,
 };
 
-impl<S: State> Run<S> {
+impl Run {
     /// Where this graph's events go, if anywhere.
     pub(super) fn sink(&self) -> Option<&Sink> {
         self.shared.sink.as_ref().filter(|s| !self.config.nested || s.subgraphs)
@@ -31,9 +32,10 @@ impl<S: State> Run<S> {
         self.config.namespace.split('|').map(str::to_owned).collect()
     }
 
-    async fn send(&self, mode: Mode, data: EventData<S>) {
+    async fn send(&self, mode: Mode, data: EventData<AnyState>) {
         if let Some(sink) = self.sink() {
-            sink.send(RawEvent { namespace: self.event_namespace(), mode, data: Box::new(data) }).await;
+            let data = (self.plan.event)(data);
+            sink.send(RawEvent { namespace: self.event_namespace(), mode, data }).await;
         }
     }
 
@@ -48,7 +50,7 @@ impl<S: State> Run<S> {
     }
 
     /// A task or checkpoint event, also as a debug event.
-    async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData<S>) {
+    async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData<AnyState>) {
         if self.wants(mode) {
             self.send(mode, make()).await;
         }
@@ -62,7 +64,7 @@ impl<S: State> Run<S> {
     pub(super) async fn show_values(&mut self, interrupts: &[Interrupt]) {
         self.note_shown(interrupts);
         if self.wants(Mode::Values) {
-            self.send(Mode::Values, EventData::Values(self.values(interrupts.to_vec()))).await;
+            self.send(Mode::Values, EventData::Values(self.values(interrupts.to_vec()).into())).await;
         }
     }
 
@@ -90,12 +92,12 @@ impl<S: State> Run<S> {
     }
 
     /// The tasks of the step, to be shown.
-    fn views(&self) -> TaskViews<'_, S> {
+    fn views(&self) -> TaskViews<'_> {
         let (plan, live, tasks) = (&self.plan, &self.live, &self.tasks);
-        TaskViews { plan, codec: self.codec, live, tasks, step: self.step, stop: self.stop }
+        TaskViews { plan, live, tasks, step: self.step, stop: self.stop }
     }
 
-    fn checkpoint_snapshot(&self) -> StateSnapshot<S> {
+    fn checkpoint_snapshot(&self) -> StateSnapshot<AnyState> {
         let thread = self.saver.as_ref().map(|s| s.thread.to_string()).unwrap_or_default();
         let at = |id| CheckpointRef {
             thread: thread.clone(),
@@ -106,7 +108,7 @@ impl<S: State> Run<S> {
         let mut values = self.values(Vec::new());
         values.view.fields = self.plan.shown.clone();
         StateSnapshot {
-            state: self.live.state.clone(),
+            state: self.live.state.any(),
             next: self.tasks.iter().map(|t| self.plan.nodes[t.node].name.to_string()).collect(),
             checkpoint: self.checkpoint.map(at),
             parent: self.previous.map(at),
@@ -121,7 +123,7 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot<S> {
+    fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot<AnyState> {
         let known = self.tasks[ix].id.and_then(|id| self.pending.of(id));
         self.views().snapshot(ix, known, &self.config.output, false, None)
     }
@@ -140,19 +142,26 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<S> {
+    fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<AnyState> {
         let (node, views) = (&self.plan.nodes[self.tasks[ix].node], self.views());
         let (triggers, input) = (views.triggers(ix), views.input(ix));
-        TaskStart { id, name: node.name.to_string(), triggers, metadata: node.metadata.clone(), input }
+        TaskStart {
+            id,
+            name: node.name.to_string(),
+            triggers,
+            metadata: node.metadata.clone(),
+            input,
+            state: PhantomData,
+        }
     }
 
-    fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites<S> {
+    fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites {
         let writes = &self.tasks[ix].writes;
-        let puts: Vec<Put<S::Write>> = match writes.rest() {
+        let puts = match writes.rest() {
             Some(rest) if writes.puts.is_empty() => rest.kept.clone(),
-            _ => writes.puts.to_vec(),
+            _ => writes.puts.clone(),
         };
-        ShownWrites { puts, fields, returned: writes.returned().cloned(), plan: self.plan.clone(), codec: self.codec }
+        ShownWrites::new(puts, fields, writes.returned().cloned(), &self.plan.ty)
     }
 
     /// Shows what a task wrote, asked or failed with; `known` if it did not run for it now.
@@ -161,14 +170,14 @@ impl<S: State> Run<S> {
         self.send_all(events).await;
     }
 
-    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData<S>)>) {
+    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData<AnyState>)>) {
         for (mode, data) in events {
             self.send(mode, data).await;
         }
     }
 
     /// The events of a task that ended, in the order in which they are shown.
-    pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData<S>)> {
+    pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData<AnyState>)> {
         let mut events = Vec::new();
         if self.plan.nodes[self.tasks[ix].node].hidden || !self.is_watched() {
             if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
@@ -188,9 +197,9 @@ impl<S: State> Run<S> {
         events
     }
 
-    fn add_question(&mut self, interrupts: Vec<Interrupt>, events: &mut Vec<(Mode, EventData<S>)>) {
+    fn add_question(&mut self, interrupts: Vec<Interrupt>, events: &mut Vec<(Mode, EventData<AnyState>)>) {
         self.note_shown(&interrupts);
-        let values = self.wants(Mode::Values).then(|| EventData::Values(self.values(interrupts.clone())));
+        let values = self.wants(Mode::Values).then(|| EventData::Values(self.values(interrupts.clone()).into()));
         if self.wants(Mode::Updates) {
             events.push((Mode::Updates, EventData::Interrupts(interrupts)));
         }
@@ -203,22 +212,23 @@ impl<S: State> Run<S> {
         writes.error().is_none() || writes.has_output() || writes.resume().is_some()
     }
 
-    fn add_update(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<S>)>) {
+    fn add_update(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<AnyState>)>) {
         if self.wants(Mode::Updates) {
             let (step, task) = (self.step, self.task_id(ix));
             let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
             let writes = self.shown_writes(ix, self.config.output.clone());
-            events.push((Mode::Updates, EventData::Updates(NodeUpdate { node, step, task, cached: known, writes })));
+            events.push((Mode::Updates, EventData::Updates(NodeUpdate::new(node, step, task, known, writes))));
         }
     }
 
-    fn add_task_end(&mut self, ix: usize, events: &mut Vec<(Mode, EventData<S>)>) {
+    fn add_task_end(&mut self, ix: usize, events: &mut Vec<(Mode, EventData<AnyState>)>) {
         let end = TaskEnd {
             id: self.task_id(ix),
             name: self.plan.nodes[self.tasks[ix].node].name.to_string(),
             error: self.tasks[ix].writes.error().cloned(),
             interrupts: self.tasks[ix].writes.interrupts().cloned().unwrap_or_default(),
             writes: self.shown_writes(ix, self.plan.shown.clone()),
+            state: PhantomData,
         };
         if self.wants(Mode::Tasks) {
             events.push((Mode::Tasks, EventData::TaskEnd(end.clone())));
@@ -231,18 +241,14 @@ impl<S: State> Run<S> {
     }
 
     /// The chat messages among what a task wrote that nobody has seen yet.
-    fn add_messages(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<S>)>) {
+    fn add_messages(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<AnyState>)>) {
         if known || !self.wants(Mode::Messages) {
             return;
         }
         self.note_message_ids();
         let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
         let writes = self.shown_writes(ix, self.plan.shown.clone());
-        let each = |p: &Put<S::Write>| {
-            let mut whole = S::whole_messages(&p.write).into_iter();
-            S::messages(&p.write).into_iter().map(move |message| (message, whole.next()))
-        };
-        for (message, whole) in writes.puts.iter().flat_map(each) {
+        for (message, whole) in writes.messages() {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
             if new && !crate::message::MessageLike::is_removal(&message) {
                 let data = MessageEvent { message, chunk: None, whole, node: node.clone(), step: self.step };

@@ -9,10 +9,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use super::apply::put_early;
-use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
+use super::apply::{local_state, put_early};
+use super::attempt::{
+    AbortOnDrop, Crash, End, Finished, NodeResult, Watched, admitted, call_node, job_of, settle, with_answers,
+};
 use super::cached::{CacheTurn, follow};
 use super::run::{AtWork, Ended, Run};
 use super::saving::SavedWhen;
@@ -23,34 +26,34 @@ use crate::bits::Bits;
 use crate::checkpoint::{Durability, Interrupt};
 use crate::context::{Context, Waiter};
 use crate::error::{Error, ErrorKind, TaskError};
-use crate::node::{Call, Given, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
-use crate::state::{State, changes_to};
+use crate::node::{Call, Given, Goto, NodeError, NodeFuture, ParentCommand, Steer, TaskInput};
+use crate::state::erased::Writes;
 use crate::wall::{Panicked, Walled, boxed};
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;
 
-type Running<S> = Walled<'static, Finished<S>>;
+type Running = Walled<'static, Finished>;
 
 /// How a task that ran by itself ended, and which it is: with a panic outside of its node, or with nothing if its
 /// runtime has dropped it.
-type Ending<S> = (usize, Option<Result<Finished<S>, Panicked>>);
+type Ending = (usize, Option<Result<Finished, Panicked>>);
 
 /// Tells whoever waits for a task how it ended, even if it does not come to its end.
-struct Report<S: State> {
+struct Report {
     ix: usize,
-    sender: mpsc::UnboundedSender<Ending<S>>,
+    sender: mpsc::UnboundedSender<Ending>,
     is_made: bool,
 }
 
-impl<S: State> Report<S> {
-    fn make(mut self, ended: Result<Finished<S>, Panicked>) {
+impl Report {
+    fn make(mut self, ended: Result<Finished, Panicked>) {
         self.is_made = true;
         // The step may have ended with an error meanwhile; then nobody waits.
         let _gone = self.sender.send((self.ix, Some(ended)));
     }
 }
 
-impl<S: State> Drop for Report<S> {
+impl Drop for Report {
     fn drop(&mut self) {
         if !self.is_made {
             let _gone = self.sender.send((self.ix, None));
@@ -59,20 +62,20 @@ impl<S: State> Drop for Report<S> {
 }
 
 /// A node that runs where its step is driven.
-pub(crate) struct Started<S: State> {
+pub(crate) struct Started {
     pub(crate) context: Option<Context>,
-    pub(crate) polled: Polled<S>,
+    pub(crate) polled: Polled,
 }
 
 /// How far it came.
-pub(crate) enum Polled<S: State> {
+pub(crate) enum Polled {
     Pending {
-        future: crate::node::NodeFuture<S>,
+        future: crate::node::NodeFuture,
         span: tracing::Span,
     },
-    Ready(NodeResult<S>),
+    Ready(NodeResult),
     /// Its conditional edges were followed too.
-    Ended(Finished<S>),
+    Ended(Finished),
 }
 
 /// The tasks of a step that have not ended.
@@ -131,10 +134,10 @@ fn in_order(mut asked: Vec<Asked>) -> Vec<Interrupt> {
     asked.into_iter().flat_map(|asked| asked.interrupts).collect()
 }
 
-impl<S: State> Run<S> {
+impl Run {
     /// Runs the tasks that have not run yet, and commits each as it finishes. `started` is the
     /// step's only task, if it was started already.
-    pub(super) fn execute(&mut self, started: Option<Box<Started<S>>>) -> StepFuture<'_> {
+    pub(super) fn execute(&mut self, started: Option<Box<Started>>) -> StepFuture<'_> {
         if started.is_some() {
             return boxed(|| self.run_in_place(started));
         }
@@ -169,11 +172,11 @@ impl<S: State> Run<S> {
     }
 
     /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
-    async fn start_input(&self, ix: usize) -> Finished<S> {
+    async fn start_input(&self, ix: usize) -> Finished {
         let outcome = self.start_outcome();
-        let mut writes = TaskWrites::of_puts(outcome.puts);
+        let mut writes = TaskWrites::of_puts(outcome.0);
         let node = self.tasks[ix].node;
-        let end = match self.plan.way_out(node, outcome.steer, &mut writes) {
+        let end = match self.plan.way_out(node, outcome.1, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
             Ok(true) => self.branch_on_copy(node, &mut writes).await,
@@ -182,17 +185,15 @@ impl<S: State> Run<S> {
     }
 
     /// What the start node writes: the fields of the input that may be written.
-    pub(super) fn start_outcome(&self) -> Outcome<S> {
-        let Some(super::live::Start::Writes { puts, goto }) = &self.live.start else { return Outcome::none() };
+    pub(super) fn start_outcome(&self) -> (Writes, Option<Box<Steer>>) {
+        let Some(super::live::Start::Writes { writes, goto }) = &self.live.start else { return Default::default() };
         let fields = match &self.plan.input {
             crate::plan::InputMode::Start { fields } => fields.as_deref(),
             _ => None,
         };
-        let allowed = |w: &S::Write| {
-            S::field_of(&self.plan.schema, w).is_some_and(|f| fields.is_none_or(|list| list.contains(&f)))
-        };
-        let puts = puts.iter().filter(|p| allowed(&p.write)).cloned().collect();
-        Outcome::going(puts, goto.iter().cloned().collect())
+        let writes = writes.clone().only(|field| fields.is_none_or(|list| list.contains(&field)));
+        let goto: SmallVec<[Goto; 1]> = goto.iter().cloned().collect();
+        (writes, (!goto.is_empty()).then(|| Box::new(Steer { goto, ..Steer::default() })))
     }
 
     fn runs_in_place(&self) -> bool {
@@ -206,7 +207,7 @@ impl<S: State> Run<S> {
     }
 
     /// The only task of a step, polled where we are.
-    async fn run_in_place(&mut self, started: Option<Box<Started<S>>>) -> Result<Ended, Error> {
+    async fn run_in_place(&mut self, started: Option<Box<Started>>) -> Result<Ended, Error> {
         let node_ix = self.tasks[0].node;
         let plan = self.plan.clone();
         let node = &plan.nodes[node_ix];
@@ -234,17 +235,20 @@ impl<S: State> Run<S> {
         }
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
-            Ok(outcome) => {
-                writes.puts = changes_to(&*self.live.state, &plan.schema, outcome.puts);
-                match plan.way_out(node_ix, outcome.steer, &mut writes) {
-                    Ok(false) => End::Done,
-                    Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
-                        Some(end) => end,
-                        None => boxed(|| self.branch_on_copy(node_ix, &mut writes)).await,
-                    },
-                    Err(end) => end,
+            Ok(outcome) => match admitted(&plan, node_ix, outcome.update, &self.live.state) {
+                Err(error) => End::Failed(error),
+                Ok(puts) => {
+                    writes.puts = puts;
+                    match plan.way_out(node_ix, outcome.steer, &mut writes) {
+                        Ok(false) => End::Done,
+                        Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
+                            Some(end) => end,
+                            None => boxed(|| self.branch_on_copy(node_ix, &mut writes)).await,
+                        },
+                        Err(end) => end,
+                    }
                 }
-            }
+            },
             Err(end) => end,
         };
         drop(context);
@@ -255,33 +259,33 @@ impl<S: State> Run<S> {
         boxed(|| self.commit_lone(Finished { ix: 0, writes, end })).await
     }
 
-    async fn commit_lone(&mut self, done: Finished<S>) -> Result<Ended, Error> {
+    async fn commit_lone(&mut self, done: Finished) -> Result<Ended, Error> {
         let mut trouble = Trouble::default();
         self.commit(done, &mut trouble).await?;
         trouble.into_end()
     }
 
     /// Calls a node that asks for nothing but the state.
-    pub(super) fn call_on_state(&self, node: usize, plan: &crate::plan::Plan<S>) -> NodeFuture<S> {
-        let (step, stop, codec) = (self.step, self.stop, self.codec);
+    pub(super) fn call_on_state(&self, node: usize, plan: &crate::plan::Plan) -> NodeFuture {
+        let (step, stop) = (self.step, self.stop);
         let mut none = || unreachable!("the node asks for no context");
         let input = Given::State(&self.live.state);
-        call_node(plan, Call { plan, node, input, state: None, present: None, codec, step, stop, context: &mut none })
+        call_node(plan, Call { plan, node, input, state: None, present: None, step, stop, context: &mut none })
     }
 
     /// Calls the node; a context is made only if it asks for one.
     pub(super) fn start_in_place(
         &mut self,
         node_ix: usize,
-        plan: &crate::plan::Plan<S>,
-        input: &TaskInput<S>,
-    ) -> (NodeFuture<S>, tracing::Span, Option<Context>) {
+        plan: &crate::plan::Plan,
+        input: &TaskInput,
+    ) -> (NodeFuture, tracing::Span, Option<Context>) {
         let node = &plan.nodes[node_ix];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
         let mut context: Option<Context> = None;
         let heard = self.shared.is_heard();
-        let (step, stop, codec) = (self.step, self.stop, self.codec);
+        let (step, stop) = (self.step, self.stop);
         let present = node.run.needs_present.then(|| self.live.present.clone());
         let present = present.as_ref();
         let state = matches!(input, TaskInput::Sent(_)).then(|| self.live.state.clone());
@@ -293,7 +297,7 @@ impl<S: State> Run<S> {
             cx.clone()
         };
         let (input, state) = (input.given(), state.as_ref());
-        let call = Call { plan, node: node_ix, input, state, present, codec, step, stop, context: &mut make };
+        let call = Call { plan, node: node_ix, input, state, present, step, stop, context: &mut make };
         let mut future = call_node(plan, call);
         if heard {
             future = crate::current::inside(make(), future);
@@ -317,7 +321,7 @@ impl<S: State> Run<S> {
 
     /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
     /// state itself is what they read: it is changed first. `None` if it may have to be as it was.
-    fn branch_ahead(&mut self, plan: &crate::plan::Plan<S>, node: usize, writes: &mut TaskWrites<S>) -> Option<End> {
+    fn branch_ahead(&mut self, plan: &crate::plan::Plan, node: usize, writes: &mut TaskWrites) -> Option<End> {
         let possible = plan.is_steady()
             && plan.nodes[node].quick_branches
             && !self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
@@ -342,9 +346,9 @@ impl<S: State> Run<S> {
     /// functions. Gives the channels that were updated; `list` is an empty list for them.
     pub(super) fn branch_now(
         &mut self,
-        plan: &crate::plan::Plan<S>,
+        plan: &crate::plan::Plan,
         node: usize,
-        writes: &mut TaskWrites<S>,
+        writes: &mut TaskWrites,
         list: Vec<usize>,
     ) -> Result<Vec<usize>, Error> {
         let merged = put_early(plan, &mut self.live, node, writes, list);
@@ -353,9 +357,9 @@ impl<S: State> Run<S> {
         Ok(updated)
     }
 
-    async fn branch_on_copy(&self, node: usize, writes: &mut TaskWrites<S>) -> End {
+    async fn branch_on_copy(&self, node: usize, writes: &mut TaskWrites) -> End {
         let plan = self.plan.clone();
-        let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
+        let state = match local_state(&plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
             Err(error) => return End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
         };
@@ -366,12 +370,12 @@ impl<S: State> Run<S> {
     }
 
     /// Keeps what is saved and shown of writes that are merged ahead.
-    fn keep_for_others(&self, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+    fn keep_for_others(&self, writes: &mut TaskWrites) -> Result<(), Error> {
         if let Some(saver) = &self.saver {
             writes.encode(&self.plan, &saver.scribe)?;
         }
         if self.sink().is_some() {
-            writes.rest_mut().kept = writes.puts.to_vec();
+            writes.rest_mut().kept = writes.puts.clone();
         }
         Ok(())
     }
@@ -385,7 +389,7 @@ impl<S: State> Run<S> {
         let mut ready = boxed(|| self.poll_once(&seed, &todo, &sender, &mut spawned)).await;
         let mut open = Open::new(&todo);
         while open.count > 0 {
-            let batch: Vec<Finished<S>> = if ready.is_empty() {
+            let batch: Vec<Finished> = if ready.is_empty() {
                 match self.next_finished(&mut finished).await {
                     Some(one) => vec![one],
                     None => {
@@ -416,7 +420,7 @@ impl<S: State> Run<S> {
         trouble.into_end()
     }
 
-    async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Ending<S>>) -> Option<Finished<S>> {
+    async fn next_finished(&self, finished: &mut mpsc::UnboundedReceiver<Ending>) -> Option<Finished> {
         let cancelled = self.shared.cancel.token().cancelled();
         let mut cancelled = std::pin::pin!(cancelled);
         let ended = std::future::poll_fn(|cx| {
@@ -429,7 +433,7 @@ impl<S: State> Run<S> {
     }
 
     /// What became of a task; if it did not come to its end, the error that this is.
-    fn finished(&self, (ix, ended): Ending<S>) -> Finished<S> {
+    fn finished(&self, (ix, ended): Ending) -> Finished {
         let node = &self.plan.nodes[self.tasks[ix].node].name;
         let error = match ended {
             Some(Ok(finished)) => return finished,
@@ -441,9 +445,9 @@ impl<S: State> Run<S> {
 
     /// A task as something that runs by itself.
     #[inline(never)]
-    fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running<S> {
+    fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running {
         let id = self.task_id(ix);
-        let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+        let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
         let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
         let running = match turn.map(|turn| *turn) {
             Some(CacheTurn::Waits { landing, known }) => boxed(|| follow(landing, known, job)),
@@ -457,11 +461,11 @@ impl<S: State> Run<S> {
         &mut self,
         seed: &Arc<StepSeed>,
         todo: &[usize],
-        sender: &mpsc::UnboundedSender<Ending<S>>,
+        sender: &mpsc::UnboundedSender<Ending>,
         spawned: &mut Vec<Option<AbortOnDrop<()>>>,
-    ) -> Vec<Finished<S>> {
+    ) -> Vec<Finished> {
         let mut ready = Vec::new();
-        let mut waiting: Vec<(usize, Running<S>)> = Vec::new();
+        let mut waiting: Vec<(usize, Running)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
                 ready.push(boxed(|| self.start_input(ix)).await);
@@ -481,7 +485,7 @@ impl<S: State> Run<S> {
     }
 
     /// Saves and shows what became of a task; gives the tasks that handle its failure.
-    async fn commit(&mut self, done: Finished<S>, trouble: &mut Trouble) -> Result<Option<usize>, Error> {
+    async fn commit(&mut self, done: Finished, trouble: &mut Trouble) -> Result<Option<usize>, Error> {
         let Finished { ix, mut writes, end } = done;
         self.at_work = AtWork::Node(self.tasks[ix].node);
         // Those who wait for its result look for it when this is dropped: after it was put into the cache.
@@ -489,7 +493,7 @@ impl<S: State> Run<S> {
         match end {
             End::Known => self.commit_known(ix, writes).await?,
             End::Done => {
-                writes.done |= !writes.has_known_output(&self.plan);
+                writes.done |= !writes.has_output();
                 self.tasks[ix].writes = writes;
                 self.finish_task(ix).await?;
                 if self.plan.nodes[self.tasks[ix].node].cache.is_some() {
@@ -519,7 +523,7 @@ impl<S: State> Run<S> {
     async fn commit_failure(
         &mut self,
         ix: usize,
-        mut writes: TaskWrites<S>,
+        mut writes: TaskWrites,
         error: Error,
         trouble: &mut Trouble,
     ) -> Result<Option<usize>, Error> {

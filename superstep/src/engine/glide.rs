@@ -8,7 +8,7 @@ use std::task::{Context as Poller, Poll};
 use std::time::{Duration, Instant};
 
 use super::apply::apply_one;
-use super::attempt::{End, Finished, poll_node};
+use super::attempt::{End, Finished, admitted, poll_node};
 use super::execute::{Polled, Started};
 use super::run::{AtWork, Run, Tick};
 use super::save::Unsaved;
@@ -17,9 +17,9 @@ use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, Few, Refill, Source, WriteRecord};
 use crate::context::Context;
 use crate::error::Error;
-use crate::node::{Outcome, TaskInput};
+use crate::node::{Steer, TaskInput};
 use crate::plan::{Plan, StopAt};
-use crate::state::State;
+use crate::state::erased::Writes;
 
 /// How many steps are run before the run takes a breath.
 const BREATH: usize = 64;
@@ -31,15 +31,15 @@ const SHORT_BREATH: usize = 8;
 const LONGEST: Duration = Duration::from_millis(50);
 
 /// Whether a step is over.
-enum Over<S: State> {
+enum Over {
     Yes,
     /// But for its checkpoint, which has to be waited for.
     Save(Unsaved),
     /// The node failed on its way out.
-    Failed(Box<Finished<S>>),
+    Failed(Box<Finished>),
 }
 
-impl<S: State> Run<S> {
+impl Run {
     /// Whether nobody reads a stream of it or of a graph around it, and steps are saved one by one if at all.
     pub(super) fn may_glide(&self) -> bool {
         let saves_each = self.saver.as_ref().is_none_or(|s| s.durability != Durability::Exit);
@@ -48,7 +48,7 @@ impl<S: State> Run<S> {
 
     /// Runs steps as long as they are of this kind. The next one is prepared then, and its node may
     /// have been started.
-    pub(super) fn glide(&mut self, cx: &mut Poller<'_>) -> Result<(Tick, Option<Box<Started<S>>>), Error> {
+    pub(super) fn glide(&mut self, cx: &mut Poller<'_>) -> Result<(Tick, Option<Box<Started>>), Error> {
         let plan = self.plan.clone();
         if self.is_smooth(&plan) {
             self.tasks.clear();
@@ -64,8 +64,8 @@ impl<S: State> Run<S> {
                     return self.prepare_next();
                 }
                 if plan.nodes[node].hidden {
-                    let outcome = self.start_outcome();
-                    match self.glide_over(&plan, node, outcome, cx)? {
+                    let (puts, steer) = self.start_outcome();
+                    match self.glide_over(&plan, node, puts, steer, cx)? {
                         Over::Yes => continue,
                         not_yet => return Ok(self.ended_gliding(node, not_yet)),
                     }
@@ -80,7 +80,14 @@ impl<S: State> Run<S> {
                 let polled = match poll_node(&mut future, &span, cx) {
                     Poll::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
                         drop(future);
-                        match self.glide_over(&plan, node, outcome, cx)? {
+                        let puts = match admitted(&plan, node, outcome.update, &self.live.state) {
+                            Ok(puts) => puts,
+                            Err(error) => {
+                                let failed = Finished { ix: 0, writes: TaskWrites::default(), end: End::Failed(error) };
+                                return Ok(self.ended_gliding(node, Over::Failed(Box::new(failed))));
+                            }
+                        };
+                        match self.glide_over(&plan, node, puts, outcome.steer, cx)? {
                             Over::Yes => continue,
                             not_yet => return Ok(self.ended_gliding(node, not_yet)),
                         }
@@ -115,13 +122,13 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn prepare_next(&mut self) -> Result<(Tick, Option<Box<Started<S>>>), Error> {
+    fn prepare_next(&mut self) -> Result<(Tick, Option<Box<Started>>), Error> {
         self.prepare();
         Ok((self.decide()?, None))
     }
 
     /// The rest of a step that has to be ended otherwise.
-    fn ended_gliding(&mut self, node: usize, over: Over<S>) -> (Tick, Option<Box<Started<S>>>) {
+    fn ended_gliding(&mut self, node: usize, over: Over) -> (Tick, Option<Box<Started>>) {
         match over {
             Over::Yes => (Tick::Breathe, None),
             Over::Save(unsaved) => (Tick::Save(unsaved), None),
@@ -133,7 +140,7 @@ impl<S: State> Run<S> {
     }
 
     /// Whether nothing looks into the steps of this run from outside.
-    fn is_smooth(&self, plan: &Plan<S>) -> bool {
+    fn is_smooth(&self, plan: &Plan) -> bool {
         let nowhere = |own: &Option<StopAt>, plan: &StopAt| *own.as_ref().unwrap_or(plan) == StopAt::Nowhere;
         plan.is_steady()
             && plan.step_timeout.is_none()
@@ -147,7 +154,7 @@ impl<S: State> Run<S> {
     }
 
     /// Puts the records of what a node wrote into the draft; says how many there are, if someone saves them.
-    fn draft_puts(&mut self, plan: &Plan<S>, writes: &mut TaskWrites<S>) -> Result<Option<usize>, Error> {
+    fn draft_puts(&mut self, plan: &Plan, writes: &mut TaskWrites) -> Result<Option<usize>, Error> {
         let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) else { return Ok(None) };
         let mut into = Refill::after(&mut draft.lone_task(&saver.scribe.labels).writes, 0);
         writes.encode_puts(plan, &saver.scribe, &mut into)?;
@@ -163,14 +170,15 @@ impl<S: State> Run<S> {
     /// Ends a step with what its node returned.
     fn glide_over(
         &mut self,
-        plan: &Plan<S>,
+        plan: &Plan,
         node: usize,
-        outcome: Outcome<S>,
+        puts: Writes,
+        steer: Option<Box<Steer>>,
         cx: &mut Poller<'_>,
-    ) -> Result<Over<S>, Error> {
-        let mut writes = TaskWrites::of_puts(outcome.puts);
+    ) -> Result<Over, Error> {
+        let mut writes = TaskWrites::of_puts(puts);
         let mut updated = self.used_list();
-        let branches = match plan.way_out(node, outcome.steer, &mut writes) {
+        let branches = match plan.way_out(node, steer, &mut writes) {
             Ok(branches) => branches,
             Err(end) => return Ok(Over::Failed(Box::new(Finished { ix: 0, writes, end }))),
         };

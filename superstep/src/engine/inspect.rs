@@ -1,5 +1,6 @@
 //! Looking at a checkpoint: its values, what runs next, and what tasks did so far.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -12,34 +13,33 @@ use super::writes::TaskWrites;
 use crate::bits::Bits;
 use crate::checkpoint::SavedCheckpoint;
 use crate::error::Error;
-use crate::graph::CompiledStateGraph;
+use crate::graph::GraphCore;
 use crate::invoke::DEFAULT_LIMIT;
 use crate::node::TaskInput;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
-use crate::state::{Codec, Put, State};
-use crate::stream::{ShownInput, ShownWrites, Values, View};
+use crate::state::erased::{AnyState, Snapshot, Writes};
+use crate::stream::{ShownInput, ShownState, ShownWrites, View};
 
 /// The tasks of a step, as streams and snapshots show them.
-pub(super) struct TaskViews<'a, S: State> {
-    pub(super) plan: &'a Arc<Plan<S>>,
-    pub(super) codec: Option<&'static Codec<S>>,
-    pub(super) live: &'a Live<S>,
-    pub(super) tasks: &'a [Task<S>],
+pub(super) struct TaskViews<'a> {
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) live: &'a Live,
+    pub(super) tasks: &'a [Task],
     pub(super) step: i64,
     pub(super) stop: i64,
 }
 
-impl<S: State> TaskViews<'_, S> {
+impl TaskViews<'_> {
     /// A task with what it did so far. `waiting`: only questions that still wait.
     pub(super) fn snapshot(
         &self,
         ix: usize,
-        known: Option<&TaskWrites<S>>,
+        known: Option<&TaskWrites>,
         fields: &Fields,
         waiting: bool,
         state: Option<SubgraphState>,
-    ) -> TaskSnapshot<S> {
+    ) -> TaskSnapshot<AnyState> {
         let finished = known.filter(|k| k.is_finished());
         let interrupts = match known {
             None => Vec::new(),
@@ -55,7 +55,8 @@ impl<S: State> TaskViews<'_, S> {
             interrupts,
             state,
             input: self.input(ix),
-            result: finished.map(|k| self.writes(k.puts.to_vec(), fields.clone(), k.returned().cloned())),
+            result: finished.map(|k| self.writes(k.puts.clone(), fields.clone(), k.returned().cloned())),
+            values: PhantomData,
         }
     }
 
@@ -68,13 +69,13 @@ impl<S: State> TaskViews<'_, S> {
     }
 
     /// What a task is given.
-    pub(super) fn input(&self, ix: usize) -> ShownInput<S> {
+    pub(super) fn input(&self, ix: usize) -> ShownInput {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
         match (&task.input, &self.live.start) {
             (_, Some(Start::Value(value))) if node.returns => ShownInput::Value(value.clone()),
-            (_, Some(Start::Writes { puts, .. })) if node.hidden => {
-                ShownInput::Start(self.writes(puts.clone(), self.plan.shown.clone(), None))
+            (_, Some(Start::Writes { writes, .. })) if node.hidden => {
+                ShownInput::Start(self.writes(writes.clone(), self.plan.shown.clone(), None))
             }
             (Some(input), _) => ShownInput::Task {
                 input: Arc::new(input.clone()),
@@ -82,15 +83,14 @@ impl<S: State> TaskViews<'_, S> {
                 reads: node.reads.clone(),
                 step: self.step,
                 stop: self.stop,
-                plan: self.plan.clone(),
-                codec: self.codec,
+                ty: self.plan.ty.clone(),
             },
             (None, _) => ShownInput::Value(serde_json::Value::Null),
         }
     }
 
-    fn writes(&self, puts: Vec<Put<S::Write>>, fields: Fields, returned: Option<serde_json::Value>) -> ShownWrites<S> {
-        ShownWrites { puts, fields, returned, plan: self.plan.clone(), codec: self.codec }
+    fn writes(&self, puts: Writes, fields: Fields, returned: Option<serde_json::Value>) -> ShownWrites {
+        ShownWrites::new(puts, fields, returned, &self.plan.ty)
     }
 }
 
@@ -105,12 +105,12 @@ pub(crate) struct Looking {
 }
 
 /// The snapshot of a saved checkpoint; of an empty thread if there is none.
-pub(crate) async fn snapshot_of<S: State>(
-    graph: &CompiledStateGraph<S>,
-    saver: &Saver<S>,
+pub(crate) async fn snapshot_of(
+    graph: &GraphCore,
+    saver: &Saver,
     saved: Option<SavedCheckpoint>,
     looking: Looking,
-) -> Result<StateSnapshot<S>, Error> {
+) -> Result<StateSnapshot<AnyState>, Error> {
     let plan = &graph.plan;
     let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
     let Loaded { record, mut live, pending, too_deep, .. } = *saver.decode_as(plan, saved, looking.reading)?;
@@ -135,7 +135,7 @@ pub(crate) async fn snapshot_of<S: State>(
     }
     // How many steps a run may take is not saved: as if one went on from here with the usual limit.
     let stop = step + DEFAULT_LIMIT as i64 + 1;
-    let views = TaskViews { plan, codec: graph.codec, live: &live, tasks: &tasks, step, stop };
+    let views = TaskViews { plan, live: &live, tasks: &tasks, step, stop };
     let snapshots = states.into_iter().enumerate().map(|(ix, state)| {
         let known = tasks[ix].id.and_then(|id| pending.of(id));
         views.snapshot(ix, known, &plan.shown, looking.live, state)
@@ -143,7 +143,7 @@ pub(crate) async fn snapshot_of<S: State>(
     let snapshots: Vec<_> = snapshots.collect();
     let mut next: Vec<String> = tasks.iter().map(|t| plan.nodes[t.node].name.to_string()).collect();
     if looking.live {
-        let finished = |t: &Task<S>| t.id.and_then(|id| pending.of(id)).is_some_and(TaskWrites::is_finished);
+        let finished = |t: &Task| t.id.and_then(|id| pending.of(id)).is_some_and(TaskWrites::is_finished);
         next = tasks.iter().filter(|t| !finished(t)).map(|t| plan.nodes[t.node].name.to_string()).collect();
         apply_finished(plan, &mut live, &tasks, &pending)?;
     }
@@ -154,7 +154,7 @@ pub(crate) async fn snapshot_of<S: State>(
         parents: (*record.parents).clone(),
     };
     Ok(StateSnapshot {
-        state: live.state.clone(),
+        state: live.state.any(),
         next,
         checkpoint: Some(at(record.id)),
         parent: record.parent.map(at),
@@ -170,13 +170,8 @@ pub(crate) async fn snapshot_of<S: State>(
 }
 
 /// Puts what finished tasks wrote into the values.
-fn apply_finished<S: State>(
-    plan: &Plan<S>,
-    live: &mut Live<S>,
-    tasks: &[Task<S>],
-    pending: &super::save::Pending<S>,
-) -> Result<(), Error> {
-    let mut done: Vec<(std::borrow::Cow<'_, str>, Applied<S>)> = Vec::new();
+fn apply_finished(plan: &Plan, live: &mut Live, tasks: &[Task], pending: &super::save::Pending) -> Result<(), Error> {
+    let mut done: Vec<(std::borrow::Cow<'_, str>, Applied)> = Vec::new();
     for ix in 0..tasks.len() {
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
         let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
@@ -188,18 +183,18 @@ fn apply_finished<S: State>(
         apply(plan, live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
         // As in LangGraph, looking ends the step for fields that live for one step.
         for field in plan.transient.iter().filter(|f| live.present.has(**f)).copied().collect::<Vec<_>>() {
-            Arc::make_mut(&mut live.state).reset(&plan.schema, field);
+            plan.ty.reset(&mut live.state, field);
             live.present.unset(field);
         }
     }
     Ok(())
 }
 
-async fn subgraph_states<S: State>(
-    graph: &CompiledStateGraph<S>,
-    saver: &Saver<S>,
-    live: &Live<S>,
-    tasks: &[Task<S>],
+async fn subgraph_states(
+    graph: &GraphCore,
+    saver: &Saver,
+    live: &Live,
+    tasks: &[Task],
     deep: bool,
 ) -> Result<Vec<Option<SubgraphState>>, Error> {
     let mut states = Vec::with_capacity(tasks.len());
@@ -218,18 +213,18 @@ async fn subgraph_states<S: State>(
     Ok(states)
 }
 
-fn values_of<S: State>(graph: &CompiledStateGraph<S>, state: Arc<S>, present: Bits) -> Values<S> {
-    let view = View { present, fields: graph.plan.shown.clone(), plan: graph.plan.clone(), codec: graph.codec };
-    Values { state, interrupts: Vec::new(), view }
+fn values_of(graph: &GraphCore, state: Snapshot, present: Bits) -> ShownState {
+    let view = View { present, fields: graph.plan.shown.clone(), ty: graph.plan.ty.clone() };
+    ShownState { state, interrupts: Vec::new(), view }
 }
 
-fn empty_snapshot<S: State>(graph: &CompiledStateGraph<S>) -> StateSnapshot<S> {
-    let state = Arc::new(S::empty(&graph.plan.schema));
+fn empty_snapshot(graph: &GraphCore) -> StateSnapshot<AnyState> {
+    let state = graph.plan.ty.empty();
     let mut values = values_of(graph, state.clone(), Bits::default());
     values.view.fields = Fields::none();
     StateSnapshot {
         values,
-        state,
+        state: state.any(),
         next: Vec::new(),
         checkpoint: None,
         parent: None,

@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use crate::bits::Bits;
 use crate::node::{Goto, Send};
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Put, Scratch, State};
+use crate::state::Scratch;
+use crate::state::erased::{Snapshot, Writes};
 
 /// More steps than any thread takes; twice as many are still a number.
 pub(crate) const MOST_STEPS: i64 = i64::MAX / 4;
@@ -37,19 +38,19 @@ impl Signal {
 
 /// The input of a run, until the start node has taken it.
 #[derive(Clone)]
-pub(crate) enum Start<S: State> {
-    Writes { puts: Vec<Put<S::Write>>, goto: Vec<Goto> },
+pub(crate) enum Start {
+    Writes { writes: Writes, goto: Vec<Goto> },
     Value(Value),
 }
 
-pub(crate) struct Live<S: State> {
-    pub(crate) state: Arc<S>,
+pub(crate) struct Live {
+    pub(crate) state: Snapshot,
     /// The fields that have a value.
     pub(crate) present: Bits,
     pub(crate) signals: Vec<Signal>,
     /// Triggers that are open for one step.
     pub(crate) open: SmallVec<[usize; 2]>,
-    pub(crate) start: Option<Start<S>>,
+    pub(crate) start: Option<Start>,
     pub(crate) sends: Vec<Send>,
     /// The step in which each channel changed last; one number for all changes of a step.
     pub(crate) versions: Vec<u64>,
@@ -82,11 +83,11 @@ impl Former {
     }
 }
 
-impl<S: State> Live<S> {
+impl Live {
     /// Before anything was written.
-    pub(crate) fn empty(plan: &Plan<S>) -> Self {
+    pub(crate) fn empty(plan: &Plan) -> Self {
         Self {
-            state: Arc::new(S::empty(&plan.schema)),
+            state: plan.ty.empty(),
             present: plan.initial.clone(),
             signals: plan.control.iter().map(|_| Signal::default()).collect(),
             open: SmallVec::new(),
@@ -130,11 +131,11 @@ impl<S: State> Live<S> {
     }
 
     /// The name under which the tasks of a node go: that of the node when the checkpoint was saved.
-    pub(crate) fn task_name<'a>(&'a self, plan: &'a Plan<S>, node: usize) -> &'a Arc<str> {
+    pub(crate) fn task_name<'a>(&'a self, plan: &'a Plan, node: usize) -> &'a Arc<str> {
         self.former.as_ref().and_then(|former| former.name_of(node)).unwrap_or(&plan.nodes[node].name)
     }
 
-    pub(crate) fn available(&self, plan: &Plan<S>, channel: usize) -> bool {
+    pub(crate) fn available(&self, plan: &Plan, channel: usize) -> bool {
         match plan.control.get(channel) {
             Some(control) => self.signals[channel].available(&control.kind),
             None => self.present.has(channel - plan.control.len()),
@@ -142,7 +143,7 @@ impl<S: State> Live<S> {
     }
 
     /// Whether a node has something new to run on.
-    pub(crate) fn triggers(&self, plan: &Plan<S>, node: usize) -> bool {
+    pub(crate) fn triggers(&self, plan: &Plan, node: usize) -> bool {
         let node = &plan.nodes[node];
         let is_new = |i: usize, channel: usize| self.versions[channel] > self.seen[node.seen_at + i];
         node.triggers.iter().enumerate().any(|(i, c)| is_new(i, *c) && self.available(plan, *c))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::apply::{Applied, apply, guarded};
+use super::apply::{Applied, apply, guarded, local_state};
 use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
@@ -16,31 +16,30 @@ use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
-use crate::graph::CompiledStateGraph;
+use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::names::END;
-use crate::node::Outcome;
+use crate::node::AnyOutcome;
 use crate::plan::{InputMode, Plan};
-use crate::state::{Put, State, changes_to};
 
 /// One change of a thread.
-pub(crate) enum Revision<S: State> {
+pub(crate) enum Revision {
     /// As if these nodes had returned these updates, in one step. `None` finds the node itself.
-    AsNodes(NodeUpdates<S>),
+    AsNodes(NodeUpdates),
     /// As a new input, without running it.
-    AsInput(RunInput<S>),
+    AsInput(RunInput),
     /// Drops what is left to do.
     End,
     /// A copy beside the checkpoint, and updates to put into it at once.
-    Copy(Vec<(String, Outcome<S>)>),
+    Copy(Vec<(String, AnyOutcome)>),
 }
 
 /// Applies a change to a checkpoint (the latest, unless one is named) and saves the result.
-pub(crate) async fn revise<S: State>(
-    graph: &CompiledStateGraph<S>,
-    saver: &mut Saver<S>,
+pub(crate) async fn revise(
+    graph: &GraphCore,
+    saver: &mut Saver,
     checkpoint: Option<CheckpointId>,
-    revision: Revision<S>,
+    revision: Revision,
 ) -> Result<CheckpointId, Error> {
     // An update may put other values in the place of those that cannot be read.
     let reading = if matches!(revision, Revision::AsNodes(_)) { Reading::WithoutTooDeep } else { Reading::Whole };
@@ -70,11 +69,11 @@ pub(crate) async fn revise<S: State>(
     }
 }
 
-pub(crate) type NodeUpdates<S> = Vec<(Option<String>, Outcome<S>)>;
+pub(crate) type NodeUpdates = Vec<(Option<String>, AnyOutcome)>;
 
 /// Updates of one node stand together, nodes in order of their first update.
-fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
-    let mut groups: Vec<(Option<String>, NodeUpdates<S>)> = Vec::new();
+fn grouped(updates: NodeUpdates) -> NodeUpdates {
+    let mut groups: Vec<(Option<String>, NodeUpdates)> = Vec::new();
     for update in updates {
         match groups.iter_mut().find(|(node, _)| *node == update.0) {
             Some((_, group)) => group.push(update),
@@ -84,25 +83,25 @@ fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
     groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-struct Reviser<'a, S: State> {
-    plan: &'a Arc<Plan<S>>,
-    saver: &'a mut Saver<S>,
+struct Reviser<'a> {
+    plan: &'a Arc<Plan>,
+    saver: &'a mut Saver,
     head: Option<CheckpointId>,
     record: Option<CheckpointRecord>,
-    live: Live<S>,
-    pending: Pending<S>,
+    live: Live,
+    pending: Pending,
     too_deep: Vec<TooDeep>,
     /// The step of the checkpoint; -1 if there is none.
     step: i64,
     task_step: i64,
 }
 
-impl<'a, S: State> Reviser<'a, S> {
+impl<'a> Reviser<'a> {
     fn new(
-        graph: &'a CompiledStateGraph<S>,
-        saver: &'a mut Saver<S>,
+        graph: &'a GraphCore,
+        saver: &'a mut Saver,
         head: Option<CheckpointId>,
-        loaded: Option<Box<Loaded<S>>>,
+        loaded: Option<Box<Loaded>>,
     ) -> Self {
         let plan = &graph.plan;
         let (record, live, pending, too_deep) = match loaded.map(|loaded| *loaded) {
@@ -118,7 +117,7 @@ impl<'a, S: State> Reviser<'a, S> {
     }
 
     /// The tasks of the checkpoint, with their ids.
-    fn tasks(&self) -> Vec<Task<S>> {
+    fn tasks(&self) -> Vec<Task> {
         let Some(record) = &self.record else { return Vec::new() };
         let mut tasks = tasks::next_tasks(self.plan, &self.live, None);
         let namespace = name_key(&self.saver.namespace);
@@ -158,7 +157,7 @@ impl<'a, S: State> Reviser<'a, S> {
             let batch = SmallVec::from_iter([Applied::by_caller(self.pending.null.output())]);
             apply(self.plan, &mut self.live, None, batch, None)?;
         }
-        let mut done: Vec<(Cow<'_, str>, Applied<S>)> = Vec::new();
+        let mut done: Vec<(Cow<'_, str>, Applied)> = Vec::new();
         for ix in 0..tasks.len() {
             let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
             let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
@@ -175,18 +174,18 @@ impl<'a, S: State> Reviser<'a, S> {
         self.save(Source::Update, self.step + 1, base, base, Vec::new()).await
     }
 
-    async fn as_input(&mut self, input: RunInput<S>) -> Result<CheckpointId, Error> {
-        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+    async fn as_input(&mut self, input: RunInput) -> Result<CheckpointId, Error> {
+        let mut batch: SmallVec<[Applied; 1]> = SmallVec::new();
         let start = match (input, &self.plan.input) {
             (RunInput::Writes(puts), InputMode::Fields(_)) => {
-                batch.push(Applied::by_caller(TaskWrites::of_puts(puts)));
+                batch.push(Applied::by_caller(TaskWrites::of_puts(self.plan.ty.admit(puts, None)?)));
                 None
             }
             (RunInput::Writes(_), InputMode::Entry) => return Err(no_value()),
             (RunInput::Writes(puts), InputMode::Start { .. }) => {
-                let codec = self.saver.scribe.codec;
-                let puts = guarded(self.plan, |_| codec.savable(&self.live.state, puts.into_vec()))?;
-                Some(Start::Writes { puts, goto: Vec::new() })
+                let writes = self.plan.ty.admit(puts, None)?;
+                let writes = guarded(self.plan, |_| self.plan.ty.savable(&self.live.state, writes))?;
+                Some(Start::Writes { writes, goto: Vec::new() })
             }
             (RunInput::Value(value), _) => Some(Start::Value(value)),
             (RunInput::Refused(refused), _) => return Err(refused.into()),
@@ -211,13 +210,13 @@ impl<'a, S: State> Reviser<'a, S> {
         self.save(Source::Fork, self.step + 1, parent, base, Vec::new()).await
     }
 
-    async fn as_nodes(&mut self, updates: NodeUpdates<S>) -> Result<CheckpointId, Error> {
+    async fn as_nodes(&mut self, updates: NodeUpdates) -> Result<CheckpointId, Error> {
         let mut free: BTreeMap<usize, VecDeque<TaskId>> = BTreeMap::new();
         for task in self.tasks() {
             free.entry(task.node).or_default().extend(task.id);
         }
         let superseded = self.base().is_some() && self.base() != self.head;
-        let mut batch: SmallVec<[Applied<S>; 1]> = SmallVec::new();
+        let mut batch: SmallVec<[Applied; 1]> = SmallVec::new();
         let mut results = Vec::new();
         for (ix, (node, outcome)) in updates.into_iter().enumerate() {
             let node = self.resolve(node)?;
@@ -245,12 +244,8 @@ impl<'a, S: State> Reviser<'a, S> {
     }
 
     /// A field that cannot be read must get another value.
-    fn check_replaced(&mut self, batch: &[Applied<S>]) -> Result<(), Error> {
-        let plan = self.plan;
-        let is_written = |field: usize| {
-            let mut puts = batch.iter().flat_map(|applied| &applied.writes.puts);
-            puts.any(|put| S::field_of(&plan.schema, &put.write) == Some(field))
-        };
+    fn check_replaced(&mut self, batch: &[Applied]) -> Result<(), Error> {
+        let is_written = |field| batch.iter().any(|applied| applied.writes.puts.touches(|other| other == field));
         match self.too_deep.iter().position(|value| value.field.is_some_and(|field| !is_written(field))) {
             Some(left) => Err(self.too_deep.swap_remove(left).error.into()),
             None => Ok(()),
@@ -289,22 +284,20 @@ impl<'a, S: State> Reviser<'a, S> {
         }
     }
 
-    async fn writes_of(&self, node: usize, mut outcome: Outcome<S>) -> Result<TaskWrites<S>, Error> {
+    async fn writes_of(&self, node: usize, outcome: AnyOutcome) -> Result<TaskWrites, Error> {
+        let mut puts = self.plan.ty.admit(outcome.update, Some(&self.plan.nodes[node].name))?;
         if self.plan.nodes[node].hidden
             && let InputMode::Start { fields: Some(fields) } = &self.plan.input
         {
-            let allowed =
-                |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| fields.contains(&f));
-            outcome.puts.retain(|p| allowed(p));
+            puts = puts.only(|field| fields.contains(&field));
         }
-        let puts = changes_to(&*self.live.state, &self.plan.schema, outcome.puts);
-        let mut writes = TaskWrites::of_puts(puts);
+        let mut writes = TaskWrites::of_puts(self.plan.ty.changes_to(&self.live.state, puts));
         let branches = self.plan.way_out(node, outcome.steer, &mut writes).map_err(|end| match end {
             End::Failed(error) => error,
             _ => Error::new(ErrorKind::InvalidUpdate, "an update by hand cannot command a parent graph"),
         })?;
         if branches {
-            let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
+            let state = local_state(self.plan, &self.live.state, &writes.puts)?;
             self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;
         }
         Ok(writes)

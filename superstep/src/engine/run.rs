@@ -6,7 +6,6 @@ use std::task::Poll;
 use std::time::Instant;
 
 use serde_json::Value;
-use smallvec::SmallVec;
 use tracing::Instrument;
 
 use super::apply::{Applied, apply, apply_one};
@@ -18,13 +17,13 @@ use crate::cache::Cache;
 use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
 use crate::context::{NullResume, ReplayState, RunShared, TaskContext, lock};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
-use crate::graph::CompiledStateGraph;
+use crate::graph::GraphCore;
 use crate::graph_output::Shown;
 use crate::id::{CheckpointId, name_key};
-use crate::node::{Command, NodeError, ParentCommand};
+use crate::node::{AnyCommand, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
-use crate::state::{Codec, Put, State};
-use crate::stream::{EventData, Mode, Values, View};
+use crate::state::erased::{AnyState, AnyUpdate, Snapshot};
+use crate::stream::{EventData, Mode, ShownState, View};
 use crate::wall::{Drops, Panicked, Walled, boxed, caught};
 
 /// How a graph is run: where its checkpoints are, and what its caller asked for.
@@ -52,26 +51,21 @@ pub(crate) struct LoopConfig {
 }
 
 /// A run from its beginning to its end. What it holds of its user is dropped piece by piece, behind a wall.
-pub(crate) struct Running<S: State>(Option<Box<Run<S>>>);
+pub(crate) struct Running(Option<Box<Run>>);
 
-impl<S: State> Running<S> {
+impl Running {
     /// In a box, and made in a frame of its own: a run is large, and graphs inside graphs stand on top of each other.
     #[inline(never)]
-    pub(crate) fn new(
-        graph: CompiledStateGraph<S>,
-        shared: Arc<RunShared>,
-        config: LoopConfig,
-        saver: Option<Saver<S>>,
-    ) -> Self {
+    pub(crate) fn new(graph: GraphCore, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver>) -> Self {
         Self(Some(Box::new(Run::new(graph, shared, config, saver))))
     }
 
-    pub(crate) fn run(&mut self) -> &mut Run<S> {
+    pub(crate) fn run(&mut self) -> &mut Run {
         self.0.as_mut().expect("a run is there until it is dropped")
     }
 
     /// The state at the end, and what of it is shown.
-    pub(crate) fn finish(mut self) -> Result<(Arc<S>, Shown<S>), Error> {
+    pub(crate) fn finish(mut self) -> Result<(Snapshot, Shown), Error> {
         let graph = self.run().plan.name.clone();
         let finished = self.run().finish();
         match self.let_go() {
@@ -86,7 +80,7 @@ impl<S: State> Running<S> {
     }
 }
 
-impl<S: State> Drop for Running<S> {
+impl Drop for Running {
     fn drop(&mut self) {
         // A run that failed has said why; one that nobody waits for has nobody to tell.
         if let Err(panicked) = self.let_go() {
@@ -96,14 +90,14 @@ impl<S: State> Drop for Running<S> {
 }
 
 /// What a run starts with.
-pub(crate) enum RunInput<S: State> {
+pub(crate) enum RunInput {
     Nothing,
-    Writes(SmallVec<[Put<S::Write>; 1]>),
+    Writes(Option<AnyUpdate>),
     Value(Value),
     Unencodable(String),
     /// Something that is no update.
     Refused(InvalidUpdate),
-    Command(Command<S>),
+    Command(AnyCommand),
 }
 
 /// How a run ended, if not with an error.
@@ -115,16 +109,15 @@ pub(crate) enum Ended {
     Parent(ParentCommand),
 }
 
-pub(crate) struct Run<S: State> {
-    pub(super) plan: Arc<Plan<S>>,
-    pub(super) codec: Option<&'static Codec<S>>,
+pub(crate) struct Run {
+    pub(super) plan: Arc<Plan>,
     pub(super) cache: Option<Arc<dyn Cache>>,
     pub(super) debug: bool,
     pub(super) shared: Arc<RunShared>,
     pub(super) config: LoopConfig,
-    pub(super) saver: Option<Saver<S>>,
-    pub(super) live: Live<S>,
-    pub(super) pending: Pending<S>,
+    pub(super) saver: Option<Saver>,
+    pub(super) live: Live,
+    pub(super) pending: Pending,
     pub(super) step: i64,
     pub(super) stop: i64,
     /// The checkpoint that the live state is at; made when it is needed.
@@ -135,23 +128,23 @@ pub(crate) struct Run<S: State> {
     pub(super) head: Option<CheckpointId>,
     pub(super) previous: Option<CheckpointId>,
     pub(super) source: Option<Source>,
-    pub(super) tasks: Vec<Task<S>>,
+    pub(super) tasks: Vec<Task>,
     pub(super) superseded: bool,
     pub(super) replaying: bool,
     /// Whether the shown fields were given out, and how they were if the state may differ by now.
     pub(super) shown: bool,
-    pub(super) last_shown: Option<Values<S>>,
+    pub(super) last_shown: Option<ShownState>,
     /// The fields that the step's only task has written ahead.
     pub(super) early: Option<Vec<usize>>,
     /// What tasks have to show that are saved with the checkpoint of the step: shown after it.
-    pub(super) unshown: Vec<(Mode, EventData<S>)>,
-    pub(super) desk: Option<Arc<CallDesk<S>>>,
+    pub(super) unshown: Vec<(Mode, EventData<AnyState>)>,
+    pub(super) desk: Option<Arc<CallDesk>>,
     pub(super) previous_value: Option<Value>,
     /// The record of the next checkpoint, if someone saves it.
     pub(super) draft: Option<Box<Draft>>,
     pub(super) namespace_key: u64,
     /// The input, if only the end of the run is saved: it must not be lost with a state that cannot be.
-    pub(super) input: Option<Start<S>>,
+    pub(super) input: Option<Start>,
     /// Writes were merged in part: the state cannot be saved.
     pub(super) is_torn: bool,
     /// When the run gave the thread to others last.
@@ -171,9 +164,9 @@ pub(super) enum AtWork {
     Step,
 }
 
-impl<S: State> Run<S> {
-    fn new(graph: CompiledStateGraph<S>, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver<S>>) -> Self {
-        let CompiledStateGraph { plan, codec, cache, debug, .. } = graph;
+impl Run {
+    fn new(graph: GraphCore, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver>) -> Self {
+        let GraphCore { plan, cache, debug, .. } = graph;
         let namespace_key = name_key(&config.namespace);
         let draft = saver.as_ref().map(|saver| {
             let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
@@ -182,7 +175,6 @@ impl<S: State> Run<S> {
         Self {
             live: Live::empty(&plan),
             plan,
-            codec,
             cache,
             debug,
             shared,
@@ -215,7 +207,7 @@ impl<S: State> Run<S> {
     }
 
     /// Runs to the end, to a pause or to an error; what must be saved is saved in every case.
-    pub(crate) async fn drive(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+    pub(crate) async fn drive(&mut self, input: RunInput) -> Result<Ended, Error> {
         let level = self.config.level;
         let result = match Walled::at_level(level, boxed(|| self.drive_inner(input))).await {
             Ok(result) => result,
@@ -255,7 +247,7 @@ impl<S: State> Run<S> {
     }
 
     /// The same for a graph inside a task, in the span that says where it is.
-    pub(crate) async fn drive_inside(&mut self, input: RunInput<S>, attempt: u32) -> Result<Ended, Error> {
+    pub(crate) async fn drive_inside(&mut self, input: RunInput, attempt: u32) -> Result<Ended, Error> {
         let (graph, thread, namespace) = (&*self.plan.name, self.shared.thread.as_deref(), &*self.config.namespace);
         let span = tracing::debug_span!("run", graph, thread, namespace, attempt);
         boxed(|| self.drive(input)).instrument(span).await
@@ -285,12 +277,12 @@ impl<S: State> Run<S> {
         }
     }
 
-    async fn load_and_begin(&mut self, input: RunInput<S>) -> Result<(), Error> {
+    async fn load_and_begin(&mut self, input: RunInput) -> Result<(), Error> {
         self.load().await?;
         self.begin(input).await
     }
 
-    async fn drive_inner(&mut self, input: RunInput<S>) -> Result<Ended, Error> {
+    async fn drive_inner(&mut self, input: RunInput) -> Result<Ended, Error> {
         boxed(|| self.load_and_begin(input)).await?;
         loop {
             self.at_work = AtWork::Step;
@@ -532,10 +524,8 @@ impl<S: State> Run<S> {
 
     /// Whether a task wrote a shown field.
     pub(super) fn wrote_output(&self) -> bool {
-        let shown =
-            |p: &Put<S::Write>| S::field_of(&self.plan.schema, &p.write).is_some_and(|f| self.config.output.has(f));
         self.early.as_ref().is_some_and(|e| self.touches_output(e))
-            || self.tasks.iter().any(|t| t.writes.puts.iter().any(shown))
+            || self.tasks.iter().any(|t| t.writes.puts.touches(|field| self.config.output.has(field)))
     }
 
     pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
@@ -564,7 +554,7 @@ impl<S: State> Run<S> {
                 let mut keyed: Vec<(std::borrow::Cow<'_, str>, usize)> =
                     (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
                 keyed.sort();
-                let mut slots: Vec<Option<Task<S>>> = tasks.into_iter().map(Some).collect();
+                let mut slots: Vec<Option<Task>> = tasks.into_iter().map(Some).collect();
                 tasks = keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()).collect();
             } else {
                 tasks.sort_by_key(|t| match t.path {
@@ -573,7 +563,7 @@ impl<S: State> Run<S> {
                 });
             }
         }
-        let applied = |t: Task<S>| Applied {
+        let applied = |t: Task| Applied {
             node: Some(t.node),
             woken: (t.path == TaskPath::Pull).then_some(t.node),
             ends_step: true,
@@ -593,7 +583,7 @@ impl<S: State> Run<S> {
     }
 
     /// Writes of these nodes could not be merged, and nothing of the run is saved yet: it ends as it was before them.
-    fn taken_back(&mut self, before: Live<S>, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
+    fn taken_back(&mut self, before: Live, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
         let journal = self.live.journal.take();
         self.live = Live { journal, ..before };
         self.merge_failure(error, nodes)
@@ -618,14 +608,14 @@ impl<S: State> Run<S> {
     }
 
     /// The state at the end, and what of it is shown.
-    fn finish(&mut self) -> (Arc<S>, Shown<S>) {
+    fn finish(&mut self) -> (Snapshot, Shown) {
         let shown = match self.last_shown.take() {
             Some(values) => Shown::Earlier(values),
             None if self.shown => {
                 // Copied: a small piece of memory that is taken last and given back last. Without one the allocator gives all
                 // that a run had back to the system, and fetches it again for the next: a tenth of a long conversation's time.
                 let (present, fields) = (std::mem::take(&mut self.live.present), self.config.output.clone());
-                Shown::Last(View { present, fields, plan: self.plan.clone(), codec: self.codec })
+                Shown::Last(View { present, fields, ty: self.plan.ty.clone() })
             }
             None => Shown::Nothing,
         };
@@ -648,18 +638,14 @@ impl<S: State> Run<S> {
         drops.end();
     }
 
-    pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> Values<S> {
-        let view = View {
-            present: self.live.present.clone(),
-            fields: self.config.output.clone(),
-            plan: self.plan.clone(),
-            codec: self.codec,
-        };
-        Values { state: self.live.state.clone(), interrupts, view }
+    pub(super) fn values(&self, interrupts: Vec<Interrupt>) -> ShownState {
+        let view =
+            View { present: self.live.present.clone(), fields: self.config.output.clone(), ty: self.plan.ty.clone() };
+        ShownState { state: self.live.state.clone(), interrupts, view }
     }
 
     pub(super) fn note_message_ids(&self) {
-        lock(&self.shared.seen_messages).extend(self.live.state.message_ids());
+        lock(&self.shared.seen_messages).extend(self.plan.ty.message_ids(&self.live.state));
     }
 }
 

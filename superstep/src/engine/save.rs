@@ -16,7 +16,7 @@ pub(crate) use self::draft::Draft;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::{Going, SaveQueue};
-use super::apply::{Work, guarded, keeps_last};
+use super::apply::{keeps_last, merge_again};
 use super::bridge::{Bridge, migrated_state};
 use super::control;
 use super::live::{Former, Live, MOST_STEPS};
@@ -28,20 +28,21 @@ use crate::checkpoint::{
 use crate::error::CodecError;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
-use crate::state::{Codec, Put, Scratch, State};
+use crate::state::Scratch;
+use crate::state::erased::{Snapshot, Writes};
 use crate::value::Blob;
 use crate::wall::{Panicked, caught};
 
-/// What turns writes into records: how values are encoded, and the names of the graph.
-pub(crate) struct Scribe<S: State> {
-    pub(crate) codec: &'static Codec<S>,
+/// What turns writes into records: the names of the graph and of the thread.
+#[derive(Clone)]
+pub(crate) struct Scribe {
     pub(crate) labels: Arc<Labels>,
     pub(crate) thread: Arc<str>,
 }
 
-impl<S: State> Scribe<S> {
-    pub(crate) fn new(codec: &'static Codec<S>, texts: &Arc<Texts>, thread: Arc<str>) -> Self {
-        Self { codec, labels: Labels::new(texts.clone()), thread }
+impl Scribe {
+    pub(crate) fn new(texts: &Arc<Texts>, thread: Arc<str>) -> Self {
+        Self { labels: Labels::new(texts.clone()), thread }
     }
 
     /// Why something cannot be part of a checkpoint that is being made.
@@ -62,16 +63,11 @@ impl<S: State> Scribe<S> {
     }
 }
 
-impl<S: State> Clone for Scribe<S> {
-    fn clone(&self) -> Self {
-        Self { codec: self.codec, labels: self.labels.clone(), thread: self.thread.clone() }
-    }
-}
-
 /// Saves the checkpoints of one graph of one thread.
-pub(crate) struct Saver<S: State> {
+#[derive(Clone)]
+pub(crate) struct Saver {
     pub(crate) checkpointer: Arc<dyn Checkpointer>,
-    pub(crate) scribe: Scribe<S>,
+    pub(crate) scribe: Scribe,
     pub(crate) thread: Arc<str>,
     pub(crate) namespace: Arc<str>,
     pub(crate) durability: Durability,
@@ -82,22 +78,6 @@ pub(crate) struct Saver<S: State> {
     /// The checkpoint that was loaded, if an earlier version of the state made it, and the version now.
     pub(crate) older: Option<(CheckpointId, u32)>,
     queue: Arc<SaveQueue>,
-}
-
-impl<S: State> Clone for Saver<S> {
-    fn clone(&self) -> Self {
-        Self {
-            checkpointer: self.checkpointer.clone(),
-            scribe: self.scribe.clone(),
-            thread: self.thread.clone(),
-            namespace: self.namespace.clone(),
-            durability: self.durability,
-            ids: self.ids.clone(),
-            epoch: self.epoch,
-            older: self.older,
-            queue: self.queue.clone(),
-        }
-    }
 }
 
 /// What a checkpoint says besides the live state.
@@ -112,10 +92,10 @@ pub(crate) struct Header {
 }
 
 /// A checkpoint read back. It is handed on in a box: most runs have none to load and need no place for it.
-pub(crate) struct Loaded<S: State> {
+pub(crate) struct Loaded {
     pub(crate) record: CheckpointRecord,
-    pub(crate) live: Live<S>,
-    pub(crate) pending: Pending<S>,
+    pub(crate) live: Live,
+    pub(crate) pending: Pending,
     /// An earlier version of the state made it.
     pub(crate) is_older: bool,
     /// What of it is nested too deep to be read, and is left out.
@@ -139,30 +119,24 @@ pub(crate) enum Reading {
 }
 
 /// What was written after a checkpoint.
-pub(crate) struct Pending<S: State> {
+#[derive(Default)]
+pub(crate) struct Pending {
     /// What a caller brought along.
-    pub(crate) null: TaskWrites<S>,
+    pub(crate) null: TaskWrites,
     /// Its records, in the order in which they came: a checkpointer keeps what came first.
     pub(crate) null_log: Few<WriteRecord, 2>,
     pub(crate) null_resume: Option<Value>,
-    pub(crate) tasks: ByTask<(TaskId, TaskWrites<S>)>,
+    pub(crate) tasks: ByTask<(TaskId, TaskWrites)>,
     /// Those of which something is to be saved at the end of the run.
     pub(crate) unsaved: Vec<TaskId>,
 }
 
-impl<S: State> Default for Pending<S> {
-    fn default() -> Self {
-        let (null, tasks) = (TaskWrites::default(), ByTask::default());
-        Self { null, null_log: Few::new(), null_resume: None, tasks, unsaved: Vec::new() }
-    }
-}
-
-impl<S: State> Pending<S> {
-    pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites<S>> {
+impl Pending {
+    pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites> {
         self.tasks.get(task).map(|(_, writes)| writes)
     }
 
-    pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites<S>) {
+    pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites) {
         match self.tasks.place(task) {
             Some(place) => self.tasks[place].1 = writes,
             None => self.tasks.push((task, writes)),
@@ -178,10 +152,9 @@ impl<S: State> Pending<S> {
     }
 }
 
-impl<S: State> Saver<S> {
+impl Saver {
     pub(crate) fn new(
         checkpointer: Arc<dyn Checkpointer>,
-        codec: &'static Codec<S>,
         thread: Arc<str>,
         namespace: impl Into<Arc<str>>,
         durability: Durability,
@@ -189,7 +162,7 @@ impl<S: State> Saver<S> {
         texts: &Arc<Texts>,
     ) -> Self {
         let namespace = namespace.into();
-        let scribe = Scribe::new(codec, texts, thread.clone());
+        let scribe = Scribe::new(texts, thread.clone());
         let epoch = Epoch::from_u64(0);
         Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, older: None, queue: Arc::default() }
     }
@@ -197,10 +170,10 @@ impl<S: State> Saver<S> {
     /// Takes over the thread; gives the latest checkpoint of the namespace, and the one that was asked for.
     pub(crate) async fn claim(
         &mut self,
-        plan: &Plan<S>,
+        plan: &Plan,
         checkpoint: Option<CheckpointId>,
         reading: Reading,
-    ) -> Result<(Option<CheckpointId>, Option<Box<Loaded<S>>>), CheckpointError> {
+    ) -> Result<(Option<CheckpointId>, Option<Box<Loaded>>), CheckpointError> {
         let claim = (*self.checkpointer).claim(&self.thread, &self.namespace, checkpoint).await?;
         self.epoch = claim.epoch;
         claim.head.iter().for_each(|head| self.ids.met(*head));
@@ -223,9 +196,9 @@ impl<S: State> Saver<S> {
 
     pub(crate) async fn load(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         checkpoint: Option<CheckpointId>,
-    ) -> Result<Option<Box<Loaded<S>>>, CheckpointError> {
+    ) -> Result<Option<Box<Loaded>>, CheckpointError> {
         match self.checkpointer.get(&self.thread, &self.namespace, checkpoint).await? {
             Some(saved) => self.decode(plan, saved).map(Some),
             None => Ok(None),
@@ -241,16 +214,16 @@ impl<S: State> Saver<S> {
         }
     }
 
-    pub(crate) fn decode(&self, plan: &Plan<S>, saved: SavedCheckpoint) -> Result<Box<Loaded<S>>, CheckpointError> {
+    pub(crate) fn decode(&self, plan: &Plan, saved: SavedCheckpoint) -> Result<Box<Loaded>, CheckpointError> {
         self.decode_as(plan, saved, Reading::Whole)
     }
 
     pub(crate) fn decode_as(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         saved: SavedCheckpoint,
         reading: Reading,
-    ) -> Result<Box<Loaded<S>>, CheckpointError> {
+    ) -> Result<Box<Loaded>, CheckpointError> {
         let SavedCheckpoint { record, fields, writes } = saved;
         let id = record.id;
         self.check(&record)?;
@@ -266,7 +239,7 @@ impl<S: State> Saver<S> {
         }
         let former = bridge.as_ref().map(|bridge| &bridge.former).filter(|former| !former.is_empty());
         live.former = former.map(|former| Arc::new(Former(former.clone())));
-        control::decode(plan, self.scribe.codec, bridge.as_ref(), &record.control, &mut live)
+        control::decode(plan, bridge.as_ref(), &record.control, &mut live)
             .map_err(|why| self.fail(id, "triggers", why))?;
         let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
         let pending = pending.or_else(|why| {
@@ -302,7 +275,7 @@ impl<S: State> Saver<S> {
     /// The version of the state that made a checkpoint, if it is an earlier one that can be migrated.
     fn older_version(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         record: &CheckpointRecord,
         bridge: Option<&Bridge>,
         fields: &[SavedField],
@@ -327,11 +300,11 @@ impl<S: State> Saver<S> {
     /// Reads the fields of an earlier version. All of them are written anew with the next checkpoint.
     fn migrate_fields(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         id: CheckpointId,
         version: u32,
         saved: &[SavedField],
-        live: &mut Live<S>,
+        live: &mut Live,
         too_deep: &mut Vec<TooDeep>,
     ) -> Result<(), CheckpointError> {
         let what = || format!("state of version {version}, read as version {}", plan.version);
@@ -355,14 +328,14 @@ impl<S: State> Saver<S> {
 
     fn decode_fields(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         id: CheckpointId,
         fields: &[SavedField],
-        live: &mut Live<S>,
+        live: &mut Live,
         too_deep: &mut Vec<TooDeep>,
     ) -> Result<(), CheckpointError> {
         let mut journal = Journal::default();
-        let state = Arc::make_mut(&mut live.state);
+        let state = &mut live.state;
         let mut restored = Vec::new();
         for field in fields {
             let Some(place) = plan.field_named(&field.name) else { continue };
@@ -371,7 +344,7 @@ impl<S: State> Saver<S> {
                 Ok(size) => size,
                 Err(why) if why.is_too_deep() => {
                     too_deep.push(TooDeep { field: Some(place), error: fail(why.to_string()) });
-                    state.reset(&plan.schema, place);
+                    plan.ty.reset(state, place);
                     journal.absent(place);
                     continue;
                 }
@@ -381,7 +354,7 @@ impl<S: State> Saver<S> {
             restored.push(place);
         }
         for place in restored {
-            if plan.kind(place) != crate::FieldKind::Custom || live.state.read(&plan.schema, place).is_some() {
+            if plan.kind(place) != crate::FieldKind::Custom || plan.ty.has_value(&live.state, place) {
                 live.present.set(place);
             }
         }
@@ -391,28 +364,24 @@ impl<S: State> Saver<S> {
 
     fn decode_field(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         place: usize,
         field: &SavedField,
-        state: &mut S,
+        state: &mut Snapshot,
     ) -> Result<TailSize, CodecError> {
         if keeps_last(plan.kind(place)) && !field.tail.is_empty() {
             return Err(CodecError::new(lost_reducer(&field.name)));
         }
         if let Some(whole) = &field.whole {
-            let decoded = (self.scribe.codec.decode_field)(state, &plan.schema, place, whole);
+            let decoded = plan.ty.decode_field(state, place, whole);
             decoded.map_err(|error| misfit(whole, error))?;
         }
         let mut scratch = Scratch::default();
         for bytes in &field.tail {
-            let write = (self.scribe.codec.decode_write)(&plan.schema, place, bytes);
-            let write = write.map_err(|error| misfit(bytes, error))?;
-            let mut write = std::iter::once(Put::merge(write));
-            guarded(plan, |merging| {
-                merging.set(Work::Merge(place));
-                state.update(&plan.schema, place, &mut write, &mut scratch)
-            })
-            .map_err(|e| CodecError::new(e.to_string()))?;
+            let mut write = Writes::default();
+            plan.ty.decode_write(&mut write, place, bytes, false).map_err(|error| misfit(bytes, error))?;
+            let merged = merge_again(plan, state, write, &mut scratch);
+            merged.map_err(|e| CodecError::new(e.to_string()))?;
         }
         let tail = field.tail.iter().map(|b| b.len()).sum();
         Ok(TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail))
@@ -420,11 +389,11 @@ impl<S: State> Saver<S> {
 
     fn decode_pending(
         &self,
-        plan: &Plan<S>,
+        plan: &Plan,
         bridge: Option<&Bridge>,
         records: Vec<TaskRecord>,
         lost: &mut Vec<String>,
-    ) -> Result<Pending<S>, CodecError> {
+    ) -> Result<Pending, CodecError> {
         let mut pending = Pending::default();
         for record in records {
             let (task, is_null) = (record.task, record.task == TaskId::NULL);
@@ -435,7 +404,7 @@ impl<S: State> Saver<S> {
                 Some(bridge) => bridge.record(plan, record, lost).map_err(CodecError::new)?,
                 None => record,
             };
-            let mut writes = TaskWrites::from_record(plan, self.scribe.codec, &record)?;
+            let mut writes = TaskWrites::from_record(plan, &record)?;
             if is_null {
                 pending.null_resume = writes.rest_mut().resume.take().and_then(|mut answers| answers.given.pop());
                 pending.null = writes;
@@ -450,13 +419,13 @@ impl<S: State> Saver<S> {
     pub(crate) fn fill(
         &self,
         draft: &mut Draft,
-        plan: &Plan<S>,
-        live: &mut Live<S>,
+        plan: &Plan,
+        live: &mut Live,
         header: Header,
     ) -> Result<(), CheckpointError> {
         let record = draft.next(header);
         self.fill_changed(&mut record.fields, plan, live, record.id)?;
-        let control = control::encode(plan, self.scribe.codec, live);
+        let control = control::encode(plan, live);
         record.control = control.map_err(|why| self.fail(record.id, "what comes next", why))?;
         Ok(())
     }
@@ -465,8 +434,8 @@ impl<S: State> Saver<S> {
     fn fill_changed(
         &self,
         fields: &mut Few<FieldRecord, 1>,
-        plan: &Plan<S>,
-        live: &mut Live<S>,
+        plan: &Plan,
+        live: &mut Live,
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
         let Journal { changed, tails, gone } = live.journal.get_or_insert_default();
@@ -484,7 +453,7 @@ impl<S: State> Saver<S> {
                 }
                 Entry::Tail(writes) if size.takes(&writes) => FieldValue::Tail(writes),
                 entry @ (Entry::Tail(_) | Entry::Dirty) => {
-                    let bytes = self.scribe.codec.field(&live.state, &plan.schema, field);
+                    let bytes = plan.ty.encode_field(&live.state, field);
                     let what = || format!("field `{}`", plan.fields()[field].name());
                     let bytes = bytes.map_err(|e| self.fail(id, what(), e.to_string()))?;
                     match entry {

@@ -15,7 +15,6 @@ use crate::checkpoint::{Durability, Name, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
 use crate::plan::Plan;
-use crate::state::{Codec, State};
 
 /// When what a task wrote is saved, if it is.
 pub(super) enum SavedWhen {
@@ -25,7 +24,7 @@ pub(super) enum SavedWhen {
     WithCheckpoint,
 }
 
-impl<S: State> Run<S> {
+impl Run {
     pub(super) fn checkpoint_id(&mut self) -> CheckpointId {
         let step = self.step;
         let ids = self.shared.ids();
@@ -116,17 +115,17 @@ impl<S: State> Run<S> {
     /// in the draft.
     pub(super) fn note_unsaved(
         &mut self,
-        plan: &Plan<S>,
+        plan: &Plan,
         node: usize,
         puts: usize,
-        writes: &mut TaskWrites<S>,
+        writes: &mut TaskWrites,
     ) -> Result<(), Error> {
         if self.saved.is_none() {
             return Ok(());
         }
         let checkpoint = self.checkpoint_id();
         let id = tasks::task_id(plan, None, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
-        writes.done = puts == 0 && !writes.has_known_output(plan);
+        writes.done = puts == 0 && !writes.has_output();
         if let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) {
             let record = draft.lone_task(&saver.scribe.labels);
             record.task = id;
@@ -202,7 +201,7 @@ impl<S: State> Run<S> {
         self.save_checkpoint(self.step - 1).await
     }
 
-    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites<S>, path: Name) -> Result<(), Error> {
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites, path: Name) -> Result<(), Error> {
         let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
         let record = Box::new(writes.record(&self.plan, &saver.scribe, id, path)?);
         Ok(saver.put_writes(checkpoint, record).await?)
@@ -222,7 +221,7 @@ impl<S: State> Run<S> {
         }
         let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
         let writes = self.pending.null_log.clone();
-        let record = TaskWrites::<S>::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into());
+        let record = TaskWrites::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into());
         let mut record = Box::new(record?);
         (record.writes, record.resume) = (writes, resume);
         Ok(saver.put_writes(checkpoint, record).await?)
@@ -262,9 +261,9 @@ impl<S: State> Run<S> {
         Ok(if alone || unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
     }
 
-    fn holds_unsaved(&self, writes: &TaskWrites<S>) -> bool {
-        let is_unsaved = |codec: &Codec<S>| writes.puts.iter().any(|put| codec.is_unsaved(&put.write));
-        self.saver.as_ref().is_some_and(|saver| is_unsaved(saver.scribe.codec))
+    fn holds_unsaved(&self, writes: &TaskWrites) -> bool {
+        let ty = &self.plan.ty;
+        self.saver.is_some() && writes.puts.places().iter().any(|place| ty.is_unsaved(&writes.puts, place))
     }
 
     /// Whether it is an error handler that finished in an earlier run. What it wrote then stays saved, though nobody reads

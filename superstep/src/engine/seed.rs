@@ -16,7 +16,6 @@ use crate::checkpoint::SharedMap;
 use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
-use crate::state::State;
 
 /// What the tasks of a step share.
 pub(crate) struct StepSeed {
@@ -129,7 +128,7 @@ impl StepSeed {
     }
 }
 
-impl<S: State> Run<S> {
+impl Run {
     /// What the tasks of this step share.
     pub(super) fn seed(&mut self) -> StepSeed {
         let checkpoint = self.checkpoint_id();

@@ -12,23 +12,22 @@ use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::node::{NodeError, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
-use crate::state::State;
 use crate::value::Payload;
 
 /// One run of a node in a step.
-pub(crate) struct Task<S: State> {
+pub(crate) struct Task {
     pub(crate) node: usize,
     pub(crate) path: TaskPath,
     /// What it is given; gone once the step's only task has taken it.
-    pub(crate) input: Option<TaskInput<S>>,
+    pub(crate) input: Option<TaskInput>,
     /// Overrides the node's timeout. Boxed, like the failure: few have one, and every step makes tasks.
     pub(crate) timeout: Option<Box<TimeoutPolicy>>,
     pub(crate) id: Option<TaskId>,
-    pub(crate) writes: TaskWrites<S>,
+    pub(crate) writes: TaskWrites,
     /// What a handler is there for.
     pub(crate) failure: Option<Box<NodeError>>,
     /// Whether it computes a result that is to be cached, or waits for it.
-    pub(crate) turn: Option<Box<CacheTurn<S>>>,
+    pub(crate) turn: Option<Box<CacheTurn>>,
     /// The task is not to be run: it has its writes from before.
     pub(crate) skip: bool,
 }
@@ -44,14 +43,14 @@ pub(crate) enum TaskPath {
     Handler { of: usize },
 }
 
-impl<S: State> Task<S> {
-    pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput<S>>) -> Self {
+impl Task {
+    pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput>) -> Self {
         let writes = TaskWrites::default();
         Self { node, path, input, timeout: None, id: None, writes, failure: None, turn: None, skip: false }
     }
 }
 
-impl<S: State> Task<S> {
+impl Task {
     /// What its id is made of.
     pub(crate) fn kind(&self) -> (usize, TaskPath) {
         (self.node, self.path)
@@ -66,7 +65,7 @@ pub(crate) enum Ahead {
     Other,
 }
 
-pub(crate) fn ahead<S: State>(plan: &Plan<S>, live: &Live<S>) -> Ahead {
+pub(crate) fn ahead(plan: &Plan, live: &Live) -> Ahead {
     let bare = live.sends.is_empty() && !matches!(live.start, Some(Start::Value(_)));
     let Some(updated) = live.updated.as_ref().filter(|list| bare && !list.is_empty()) else { return Ahead::Other };
     let mut woken = None;
@@ -86,19 +85,14 @@ pub(crate) fn ahead<S: State>(plan: &Plan<S>, live: &Live<S>) -> Ahead {
 }
 
 /// The tasks of the next step: sends first, then the nodes with open triggers.
-pub(crate) fn next_tasks<S: State>(plan: &Plan<S>, live: &Live<S>, updated: Option<&[usize]>) -> Vec<Task<S>> {
+pub(crate) fn next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>) -> Vec<Task> {
     let mut tasks = Vec::new();
     add_next_tasks(plan, live, updated, &mut tasks);
     tasks
 }
 
 /// The same, into a list that is used again and again.
-pub(crate) fn add_next_tasks<S: State>(
-    plan: &Plan<S>,
-    live: &Live<S>,
-    updated: Option<&[usize]>,
-    tasks: &mut Vec<Task<S>>,
-) {
+pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>, tasks: &mut Vec<Task>) {
     tasks.reserve(live.sends.len() + 1);
     for (ix, send) in live.sends.iter().enumerate() {
         match plan.node(&send.node) {
@@ -133,8 +127,8 @@ pub(crate) fn add_next_tasks<S: State>(
 }
 
 /// The id of a task of a graph whose namespace has this key.
-pub(crate) fn task_id<S: State>(
-    plan: &Plan<S>,
+pub(crate) fn task_id(
+    plan: &Plan,
     former: Option<&Former>,
     checkpoint: CheckpointId,
     namespace: u64,
@@ -155,7 +149,7 @@ pub(crate) fn task_id<S: State>(
 }
 
 /// The place of a task in the order in which writes are applied, as text.
-pub(crate) fn path_text<'a, S: State>(plan: &'a Plan<S>, tasks: &[Task<S>], task: usize) -> Cow<'a, str> {
+pub(crate) fn path_text<'a>(plan: &'a Plan, tasks: &[Task], task: usize) -> Cow<'a, str> {
     match tasks[task].path {
         TaskPath::Pull => Cow::Borrowed(&plan.texts.texts[plan.path_text(tasks[task].node)]),
         TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0).into(),
@@ -167,7 +161,7 @@ pub(crate) fn path_text<'a, S: State>(plan: &'a Plan<S>, tasks: &[Task<S>], task
 }
 
 /// The same, as a name in records.
-pub(crate) fn path_name<S: State>(plan: &Plan<S>, labels: &Arc<Labels>, tasks: &[Task<S>], task: usize) -> Name {
+pub(crate) fn path_name(plan: &Plan, labels: &Arc<Labels>, tasks: &[Task], task: usize) -> Name {
     match path_text(plan, tasks, task) {
         Cow::Borrowed(_) => labels.name(plan.path_text(tasks[task].node)),
         Cow::Owned(text) => text.into(),

@@ -11,28 +11,30 @@ use crate::id::TaskId;
 use crate::names::START;
 use crate::node::{Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan};
-use crate::state::{Codec, Origin, Put, State};
+use crate::state::erased::Writes;
 use crate::value::{Blob, Payload, check_levels, decode, encode};
 use crate::wall::drop_each;
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
-pub(crate) struct TaskWrites<S: State> {
-    pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
+#[derive(Clone, Default)]
+pub(crate) struct TaskWrites {
+    pub(crate) puts: Writes,
     /// Triggers written, with the member for joins.
     pub(crate) signals: SmallVec<[(usize, usize); 1]>,
     /// The encoded puts, if someone saved them.
     pub(crate) encoded: SmallVec<[Blob; 1]>,
     /// It finished, even if it wrote nothing.
     pub(crate) done: bool,
-    rest: Option<Box<Rest<S>>>,
+    rest: Option<Box<Rest>>,
 }
 
 /// What few tasks have.
-pub(crate) struct Rest<S: State> {
+#[derive(Clone, Default)]
+pub(crate) struct Rest {
     /// The records of puts that were merged ahead.
     pub(crate) merged: Few<WriteRecord, 2>,
     /// The puts that were merged ahead, if someone wants to see them.
-    pub(crate) kept: Vec<Put<S::Write>>,
+    pub(crate) kept: Writes,
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
     pub(crate) error: Option<TaskError>,
@@ -42,59 +44,11 @@ pub(crate) struct Rest<S: State> {
     pub(crate) resume: Option<Answers>,
 }
 
-impl<S: State> Default for Rest<S> {
-    fn default() -> Self {
-        Self {
-            merged: Few::new(),
-            kept: Vec::new(),
-            sends: Vec::new(),
-            returned: None,
-            error: None,
-            handled: false,
-            interrupts: None,
-            resume: None,
-        }
-    }
-}
-
-impl<S: State> Clone for Rest<S> {
-    fn clone(&self) -> Self {
-        Self {
-            merged: self.merged.clone(),
-            kept: self.kept.clone(),
-            sends: self.sends.clone(),
-            returned: self.returned.clone(),
-            error: self.error.clone(),
-            handled: self.handled,
-            interrupts: self.interrupts.clone(),
-            resume: self.resume.clone(),
-        }
-    }
-}
-
-impl<S: State> Default for TaskWrites<S> {
-    fn default() -> Self {
-        Self { puts: SmallVec::new(), signals: SmallVec::new(), encoded: SmallVec::new(), done: false, rest: None }
-    }
-}
-
-impl<S: State> Drop for TaskWrites<S> {
+impl Drop for TaskWrites {
     fn drop(&mut self) {
         let kept = self.rest.as_mut().map(|rest| std::mem::take(&mut rest.kept)).unwrap_or_default();
-        if self.puts.len() + kept.len() > 1 || std::thread::panicking() {
-            drop_each(self.puts.drain(..).chain(kept));
-        }
-    }
-}
-
-impl<S: State> Clone for TaskWrites<S> {
-    fn clone(&self) -> Self {
-        Self {
-            puts: self.puts.clone(),
-            signals: self.signals.clone(),
-            encoded: self.encoded.clone(),
-            done: self.done,
-            rest: self.rest.clone(),
+        if !kept.is_empty() || std::thread::panicking() {
+            drop_each([std::mem::take(&mut self.puts), kept]);
         }
     }
 }
@@ -135,28 +89,28 @@ pub(crate) fn is_reserved(field: &str) -> bool {
         || field.starts_with("join:")
 }
 
-impl<S: State> TaskWrites<S> {
+impl TaskWrites {
     /// What few tasks have, made if it is not there.
-    pub(crate) fn rest_mut(&mut self) -> &mut Rest<S> {
+    pub(crate) fn rest_mut(&mut self) -> &mut Rest {
         self.rest.get_or_insert_default()
     }
 
-    pub(crate) fn rest(&self) -> Option<&Rest<S>> {
+    pub(crate) fn rest(&self) -> Option<&Rest> {
         self.rest.as_deref()
     }
 
-    pub(crate) fn take_rest(&mut self) -> Option<Box<Rest<S>>> {
+    pub(crate) fn take_rest(&mut self) -> Option<Box<Rest>> {
         self.rest.take()
     }
 
     /// A question or failure: no output, only how it went.
-    pub(crate) fn only(rest: Rest<S>) -> Self {
+    pub(crate) fn only(rest: Rest) -> Self {
         let mut writes = Self::default();
         writes.rest = Some(Box::new(rest));
         writes
     }
 
-    pub(crate) fn of_puts(puts: SmallVec<[Put<S::Write>; 1]>) -> Self {
+    pub(crate) fn of_puts(puts: Writes) -> Self {
         let mut writes = Self::default();
         writes.puts = puts;
         writes
@@ -195,14 +149,8 @@ impl<S: State> TaskWrites<S> {
         !self.puts.is_empty() || self.has_more_than_puts()
     }
 
-    /// The same without writes to what the graph does not have, of which nothing is saved.
-    pub(crate) fn has_known_output(&self, plan: &Plan<S>) -> bool {
-        let is_known = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).is_some();
-        self.puts.iter().any(is_known) || self.has_more_than_puts()
-    }
-
     fn has_more_than_puts(&self) -> bool {
-        let more = |r: &Rest<S>| !r.merged.is_empty() || !r.sends.is_empty() || r.returned.is_some();
+        let more = |r: &Rest| !r.merged.is_empty() || !r.sends.is_empty() || r.returned.is_some();
         !self.signals.is_empty() || self.rest().is_some_and(more)
     }
 
@@ -235,24 +183,24 @@ impl<S: State> TaskWrites<S> {
     /// Encodes each put once; the checkpoint takes over the same bytes.
     pub(crate) fn encode_puts(
         &mut self,
-        plan: &Plan<S>,
-        scribe: &Scribe<S>,
+        plan: &Plan,
+        scribe: &Scribe,
         into: &mut Refill<'_, WriteRecord, 2>,
     ) -> Result<(), CheckpointError> {
         if self.encoded.len() != self.puts.len() {
             self.encoded.clear();
-            for put in &self.puts {
-                if scribe.codec.is_unsaved(&put.write) {
+            for put in self.puts.places() {
+                if plan.ty.is_unsaved(&self.puts, put) {
                     self.encoded.push(Blob::default());
                     continue;
                 }
-                let bytes = scribe.codec.write(&plan.schema, &put.write);
-                self.encoded.push(bytes.map_err(|e| scribe.unsavable(describe(plan, &put.write), &e))?);
+                let bytes = plan.ty.encode_write(&self.puts, put);
+                self.encoded.push(bytes.map_err(|e| scribe.unsavable(describe(plan, put.field), &e))?);
             }
         }
-        for (put, bytes) in self.puts.iter().zip(&self.encoded) {
-            let Some(field) = S::field_of(&plan.schema, &put.write) else { continue };
-            if scribe.codec.is_unsaved(&put.write) {
+        for (put, bytes) in self.puts.places().iter().zip(&self.encoded) {
+            let field = put.field;
+            if plan.ty.is_unsaved(&self.puts, put) {
                 into.put(WriteRecord { channel: UNSAVED.into(), value: Blob::default(), overwrite: false });
                 continue;
             }
@@ -268,7 +216,7 @@ impl<S: State> TaskWrites<S> {
     }
 
     /// Makes the records of the puts, before the puts are merged ahead.
-    pub(crate) fn encode(&mut self, plan: &Plan<S>, scribe: &Scribe<S>) -> Result<(), CheckpointError> {
+    pub(crate) fn encode(&mut self, plan: &Plan, scribe: &Scribe) -> Result<(), CheckpointError> {
         let mut merged = Few::new();
         self.encode_puts(plan, scribe, &mut Refill::after(&mut merged, 0))?;
         self.rest_mut().merged = merged;
@@ -278,8 +226,8 @@ impl<S: State> TaskWrites<S> {
     /// The record to save.
     pub(crate) fn record(
         &mut self,
-        plan: &Plan<S>,
-        scribe: &Scribe<S>,
+        plan: &Plan,
+        scribe: &Scribe,
         task: TaskId,
         path: Name,
     ) -> Result<TaskRecord, CheckpointError> {
@@ -296,8 +244,8 @@ impl<S: State> TaskWrites<S> {
     pub(crate) fn record_after(
         &self,
         puts: usize,
-        plan: &Plan<S>,
-        scribe: &Scribe<S>,
+        plan: &Plan,
+        scribe: &Scribe,
         record: &mut TaskRecord,
     ) -> Result<(), CheckpointError> {
         let mut writes = Refill::after(&mut record.writes, puts);
@@ -334,7 +282,7 @@ impl<S: State> TaskWrites<S> {
     }
 
     /// The writes of a saved record. Writes to what the graph no longer has are passed over.
-    pub(crate) fn from_record(plan: &Plan<S>, codec: &Codec<S>, record: &TaskRecord) -> Result<Self, CodecError> {
+    pub(crate) fn from_record(plan: &Plan, record: &TaskRecord) -> Result<Self, CodecError> {
         let mut writes = Self::only(Rest {
             error: record.error.clone(),
             handled: record.handled,
@@ -347,22 +295,20 @@ impl<S: State> TaskWrites<S> {
         }
         let (marks, others): (Vec<_>, Vec<_>) = record.writes.iter().partition(|write| &*write.channel == WHOLE);
         for write in others {
-            writes.take_in(plan, codec, write)?;
+            writes.take_in(plan, write)?;
         }
         marks.into_iter().for_each(|mark| writes.note_change(plan, mark));
         Ok(writes)
     }
 
     /// Takes a mark: this field is what the task changed in a whole state. If the field has another name now, all are.
-    fn note_change(&mut self, plan: &Plan<S>, mark: &WriteRecord) {
-        let name_of = |put: &Put<S::Write>| S::field_of(&plan.schema, &put.write).map(|f| plan.fields()[f].name());
-        let is_it = |put: &Put<S::Write>| name_of(put).is_some_and(|name| name.as_bytes() == &mark.value[..]);
-        let is_known = self.puts.iter().any(is_it);
-        let changes = self.puts.iter_mut().filter(|put| !is_known || is_it(put));
-        changes.for_each(|put| put.origin = Origin::Change);
+    fn note_change(&mut self, plan: &Plan, mark: &WriteRecord) {
+        let is_it = |field: usize| plan.fields()[field].name().as_bytes() == &mark.value[..];
+        let is_known = self.puts.touches(is_it);
+        self.puts.mark_changes(|field| !is_known || is_it(field));
     }
 
-    fn take_in(&mut self, plan: &Plan<S>, codec: &Codec<S>, write: &WriteRecord) -> Result<(), CodecError> {
+    fn take_in(&mut self, plan: &Plan, write: &WriteRecord) -> Result<(), CodecError> {
         let failed = |e: CodecError| e.of(&format!("write to `{}`", write.channel));
         match &*write.channel {
             NO_WRITES => self.done = true,
@@ -382,8 +328,8 @@ impl<S: State> TaskWrites<S> {
                     };
                     self.signals.extend(member.map(|m| (channel, m)));
                 } else if let Some(field) = plan.field_named(name) {
-                    let value = (codec.decode_write)(&plan.schema, field, &write.value).map_err(failed)?;
-                    self.puts.push(if write.overwrite { Put::overwrite(value) } else { Put::merge(value) });
+                    let decoded = plan.ty.decode_write(&mut self.puts, field, &write.value, write.overwrite);
+                    decoded.map_err(failed)?;
                     self.encoded.push(write.value.clone());
                 } else {
                     tracing::warn!(channel = name, "a saved write is for a channel that the graph no longer has");
@@ -399,14 +345,14 @@ pub(super) fn newer_version(found: u32, known: u32) -> String {
     format!("it was written by version {found} of the state, this graph has version {known}; update the program")
 }
 
-fn describe<S: State>(plan: &Plan<S>, write: &S::Write) -> String {
-    S::field_of(&plan.schema, write).map_or_else(String::new, |f| format!("field `{}`", plan.fields()[f].name()))
+fn describe(plan: &Plan, field: usize) -> String {
+    format!("field `{}`", plan.fields()[field].name())
 }
 
 type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Option<u64>, Option<u64>, bool)>);
 
 /// A send as it is saved: node, payload, timeout in milliseconds.
-pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Blob, String> {
+pub(crate) fn encode_send(plan: &Plan, send: &Send) -> Result<Blob, String> {
     let payload = tracked_payload(plan, &send.payload)?;
     // Rounded up: no limit becomes one of no time.
     let ms =
@@ -417,7 +363,7 @@ pub(crate) fn encode_send<S: State>(plan: &Plan<S>, send: &Send) -> Result<Blob,
 }
 
 /// A payload without the untracked fields that it may carry.
-fn tracked_payload<S: State>(plan: &Plan<S>, payload: &Payload) -> Result<Blob, String> {
+fn tracked_payload(plan: &Plan, payload: &Payload) -> Result<Blob, String> {
     if !plan.untracked.is_empty()
         && let Some(Value::Object(map)) = payload.peek::<Value>()
     {

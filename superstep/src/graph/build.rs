@@ -44,7 +44,7 @@ pub struct StateGraph<S: State> {
     pub(crate) nodes: Vec<(String, BoxedNode<S>, NodeOptions<S>)>,
     pub(crate) edges: Vec<(String, String)>,
     pub(crate) joins: Vec<(Vec<String>, String)>,
-    pub(crate) branches: Vec<Branch<S>>,
+    pub(crate) branches: Vec<Branch>,
     pub(crate) defaults: NodeDefaults<S>,
     pub(crate) settings: Settings<S>,
 }
@@ -72,9 +72,9 @@ pub struct StateGraph<S: State> {
 pub type MessageGraph = StateGraph<Vec<Message>>;
 
 #[derive(Clone)]
-pub(crate) struct Branch<S: State> {
+pub(crate) struct Branch {
     pub(crate) from: String,
-    pub(crate) path: Path<S>,
+    pub(crate) path: Path,
     pub(crate) map: Option<Vec<(String, String)>>,
     pub(crate) then: Option<String>,
 }
@@ -336,7 +336,7 @@ impl<S: State> StateGraph<S> {
     fn push_branch(
         &mut self,
         from: String,
-        path: Path<S>,
+        path: Path,
         map: Option<Vec<(String, String)>>,
         then: Option<String>,
     ) -> &mut Self {

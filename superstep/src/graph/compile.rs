@@ -1,6 +1,7 @@
 //! Freezing a graph: every mistake is reported at once, then names become numbers.
 
 use std::collections::{BTreeSet, HashSet};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::cache::Cache;
@@ -11,12 +12,14 @@ use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::graph::subgraph::MAX_LEVELS;
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
-use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
+use crate::node::{AnyNode, AnyOutcome, BoxedNode, NodeDefaults, NodeOptions};
 use crate::plan::{
     BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
 };
-use crate::state::{Codec, FieldKind, FieldSpec, State};
+use crate::state::erased::{AnyState, StateType, Typed};
+use crate::state::{FieldKind, FieldSpec, State};
 use crate::store::Store;
+use crate::stream::EventData;
 use crate::value::Blob;
 
 /// A frozen graph: immutable, cheap to clone, shared between threads.
@@ -33,9 +36,15 @@ use crate::value::Blob;
 /// # }
 /// ```
 pub struct CompiledStateGraph<S: State> {
-    pub(crate) plan: Arc<Plan<S>>,
+    pub(crate) core: GraphCore,
+    state: PhantomData<fn() -> S>,
+}
+
+/// A frozen graph without the type of its state.
+#[derive(Clone)]
+pub(crate) struct GraphCore {
+    pub(crate) plan: Arc<Plan>,
     pub(crate) persistence: Persistence,
-    pub(crate) codec: Option<&'static Codec<S>>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) debug: bool,
@@ -43,22 +52,15 @@ pub struct CompiledStateGraph<S: State> {
 
 impl<S: State> Clone for CompiledStateGraph<S> {
     fn clone(&self) -> Self {
-        Self {
-            plan: self.plan.clone(),
-            persistence: self.persistence.clone(),
-            codec: self.codec,
-            store: self.store.clone(),
-            cache: self.cache.clone(),
-            debug: self.debug,
-        }
+        Self { core: self.core.clone(), state: PhantomData }
     }
 }
 
 impl<S: State> std::fmt::Debug for CompiledStateGraph<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<_> = self.plan.nodes.iter().map(|n| &*n.name).collect();
+        let names: Vec<_> = self.core.plan.nodes.iter().map(|n| &*n.name).collect();
         f.debug_struct("CompiledStateGraph")
-            .field("name", &self.plan.name)
+            .field("name", &self.core.plan.name)
             .field("nodes", &names)
             .finish_non_exhaustive()
     }
@@ -67,23 +69,23 @@ impl<S: State> std::fmt::Debug for CompiledStateGraph<S> {
 impl<S: State> CompiledStateGraph<S> {
     /// The graph's name.
     pub fn name(&self) -> &str {
-        &self.plan.name
+        &self.core.plan.name
     }
 
     /// What is legal but probably not meant; see [`Diagnostic`].
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.plan.diagnostics
+        &self.core.plan.diagnostics
     }
 
-    pub(crate) fn from_plan(plan: Plan<S>, settings: Settings<S>, diagnostics: Vec<Diagnostic>) -> Self {
-        Self {
+    pub(crate) fn from_plan(plan: Plan, settings: Settings<S>, diagnostics: Vec<Diagnostic>) -> Self {
+        let core = GraphCore {
             plan: Arc::new(Plan { diagnostics, ..plan }),
             persistence: settings.checkpointer,
-            codec: settings.codec,
             store: settings.store,
             cache: settings.cache,
             debug: settings.debug,
-        }
+        };
+        Self { core, state: PhantomData }
     }
 }
 
@@ -268,6 +270,7 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
     for (name, node, options) in &graph.nodes {
+        let node = &node.node;
         if node.levels >= MAX_LEVELS {
             errors.push(BuildError::TooDeep { node: name.clone(), levels: node.levels, limit: MAX_LEVELS });
         }
@@ -300,10 +303,10 @@ pub(super) fn check_limits(
 
 /// The node that writes a run's input.
 fn start_node<S: State>() -> BoxedNode<S> {
-    BoxedNode::new("", |_| Box::pin(async { Ok(Outcome::none()) }))
+    AnyNode::new("", |_| Box::pin(async { Ok(AnyOutcome::default()) })).into()
 }
 
-fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
+fn freeze<S: State>(graph: StateGraph<S>) -> (Plan, Settings<S>) {
     let StateGraph { schema, nodes, edges, joins, branches, defaults, settings, .. } = graph;
     let mut freezer = Freezer { nodes: Vec::new(), names: NameTable::default(), control: Vec::new(), defaults };
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
@@ -328,12 +331,12 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
         let from = freezer.names[branch.from.as_str()];
         freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
-    let plan = finish(freezer.nodes, freezer.names, freezer.control, schema, &settings);
+    let plan = finish::<S>(freezer.nodes, freezer.names, freezer.control, schema, &settings);
     (plan, settings)
 }
 
 struct Freezer<S: State> {
-    nodes: Vec<NodePlan<S>>,
+    nodes: Vec<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
     defaults: NodeDefaults<S>,
@@ -379,7 +382,8 @@ impl<S: State> Freezer<S> {
             }
             node.timeout = node.timeout.or(self.defaults.timeout);
             if !node.is_handler {
-                node.cache = node.cache.take().or_else(|| self.defaults.cache.clone());
+                node.cache =
+                    node.cache.take().or_else(|| self.defaults.cache.as_ref().map(|policy| policy.rule.clone()));
                 node.handler = node.handler.or(handler);
             }
         }
@@ -426,11 +430,11 @@ pub(crate) fn node_plan<S: State>(
     run: BoxedNode<S>,
     options: NodeOptions<S>,
     schema: &S::Schema,
-) -> NodePlan<S> {
+) -> NodePlan {
     let place = |f: &String| S::fields(schema).iter().position(|spec| spec.name() == f);
     NodePlan {
         name: name.into(),
-        run,
+        run: run.node,
         hidden: false,
         plain: false,
         quick_branches: false,
@@ -448,7 +452,7 @@ pub(crate) fn node_plan<S: State>(
         reads: options.fields.map(|fields| fields.iter().filter_map(place).collect()),
         retry: options.retry.unwrap_or_default().into(),
         timeout: options.timeout,
-        cache: options.cache,
+        cache: options.cache.map(|policy| policy.rule),
         handler: None,
         is_handler: false,
         defer: options.defer,
@@ -461,13 +465,14 @@ pub(crate) fn node_plan<S: State>(
 
 /// Works out everything that follows from nodes, channels and settings.
 pub(crate) fn finish<S: State>(
-    mut nodes: Vec<NodePlan<S>>,
+    mut nodes: Vec<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
     schema: Arc<S::Schema>,
     settings: &Settings<S>,
-) -> Plan<S> {
-    let fields = S::fields(&schema);
+) -> Plan {
+    let ty: Arc<dyn StateType> = Arc::new(Typed::<S>::new(schema, settings.codec));
+    let fields = ty.fields();
     rank(&mut nodes);
     let (triggered, seen_len) = wire(&mut nodes, &control, fields);
     let texts = texts(&nodes, &control, fields);
@@ -493,7 +498,7 @@ pub(crate) fn finish<S: State>(
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
         texts: Arc::new(Texts { texts, shape: Blob::default() }),
-        version: S::version(&schema),
+        version: ty.version(),
         evolution: settings.evolution.clone(),
         seen_len,
         triggered,
@@ -510,10 +515,11 @@ pub(crate) fn finish<S: State>(
         stop_after: stop_at(&settings.stop_after, &names),
         step_timeout: settings.step_timeout,
         levels: 1 + nodes.iter().map(|node| node.run.levels).max().unwrap_or_default(),
-        schema,
         nodes,
         names,
         control,
+        event: EventData::<AnyState>::boxed::<S>,
+        ty: ty.clone(),
     };
     let shape = crate::engine::shape(&plan);
     if let Some(texts) = Arc::get_mut(&mut plan.texts) {
@@ -523,7 +529,7 @@ pub(crate) fn finish<S: State>(
 }
 
 /// Gives each node its place in the order of names.
-fn rank<S: State>(nodes: &mut [NodePlan<S>]) {
+fn rank(nodes: &mut [NodePlan]) {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
     for (rank, ix) in order.into_iter().enumerate() {
@@ -533,11 +539,7 @@ fn rank<S: State>(nodes: &mut [NodePlan<S>]) {
 
 /// Tells nodes what their triggers are called and where they note what they have seen. Gives the nodes of each channel,
 /// and how much there is to note.
-fn wire<S: State>(
-    nodes: &mut [NodePlan<S>],
-    control: &[ControlChannel],
-    fields: &[FieldSpec],
-) -> (Vec<Numbers>, usize) {
+fn wire(nodes: &mut [NodePlan], control: &[ControlChannel], fields: &[FieldSpec]) -> (Vec<Numbers>, usize) {
     let channel_name = |c: usize| match control.get(c) {
         Some(channel) => channel.name.clone(),
         None => fields[c - control.len()].name().to_owned(),
@@ -555,7 +557,7 @@ fn wire<S: State>(
 }
 
 /// The texts that records name: channels, then the paths of the nodes.
-fn texts<S: State>(nodes: &[NodePlan<S>], control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
+fn texts(nodes: &[NodePlan], control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
     let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
     let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
     channels.chain(paths).map(Into::into).collect()

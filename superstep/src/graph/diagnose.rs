@@ -123,12 +123,14 @@ impl<'a> Map<'a> {
                 None => drop(open_ended.insert(branch.from.as_str())),
             }
         }
-        let steers = |handler: &Option<BoxedNode<S>>| handler.as_ref().is_some_and(|h| h.steers);
+        let steers = |handler: &Option<BoxedNode<S>>| handler.as_ref().is_some_and(|h| h.node.steers);
         let handled_anywhere = steers(&graph.defaults.handler);
         for (name, node, options) in &graph.nodes {
             match &options.destinations {
                 Some(known) => known.iter().for_each(|(to, _)| add(name, to)),
-                None if node.steers || steers(&options.handler) || handled_anywhere => drop(open_ended.insert(name)),
+                None if node.node.steers || steers(&options.handler) || handled_anywhere => {
+                    open_ended.insert(name);
+                }
                 None => {}
             }
         }

@@ -29,9 +29,9 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// The same with subgraphs expanded so many levels deep; `usize::MAX` expands all.
     pub fn draw_expanded(&self, depth: usize) -> Drawing {
-        let mut drawing = Player::new(&self.plan).play();
+        let mut drawing = Player::new(&self.core.plan).play();
         if depth > 0 {
-            for node in &self.plan.nodes {
+            for node in &self.core.plan.nodes {
                 if let Some(subgraph) = &node.run.subgraph {
                     expand(&mut drawing, &node.name, subgraph.drawing(depth - 1));
                 }
@@ -44,14 +44,14 @@ impl<S: State> CompiledStateGraph<S> {
 /// An edge on its way: the trigger that it writes, if it is conditional, and its label.
 type Wire = (usize, bool, Option<String>);
 
-struct Player<'a, S: State> {
-    plan: &'a Plan<S>,
+struct Player<'a> {
+    plan: &'a Plan,
     edges: BTreeSet<(String, String, bool, Option<String>)>,
     declared: BTreeSet<usize>,
 }
 
-impl<'a, S: State> Player<'a, S> {
-    fn new(plan: &'a Plan<S>) -> Self {
+impl<'a> Player<'a> {
+    fn new(plan: &'a Plan) -> Self {
         Self { plan, edges: BTreeSet::new(), declared: BTreeSet::new() }
     }
 
@@ -235,7 +235,7 @@ impl<'a, S: State> Player<'a, S> {
     }
 }
 
-fn drawn<S: State>(plan: &Plan<S>, node: &NodePlan<S>) -> DrawnNode {
+fn drawn(plan: &Plan, node: &NodePlan) -> DrawnNode {
     let mut drawn = DrawnNode::new(&*node.name);
     drawn.metadata = node.metadata.clone();
     if node.defer {
@@ -319,7 +319,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new<S: State>(plan: &Plan<S>) -> Self {
+    fn new(plan: &Plan) -> Self {
         let joins = plan
             .control
             .iter()
@@ -329,7 +329,7 @@ impl Signals {
     }
 
     /// The nodes that run after a step that wrote these triggers.
-    fn step<S: State>(&mut self, plan: &Plan<S>, ran: &[usize], written: &[(usize, usize)]) -> Vec<usize> {
+    fn step(&mut self, plan: &Plan, ran: &[usize], written: &[(usize, usize)]) -> Vec<usize> {
         for channel in ran.iter().flat_map(|n| &plan.nodes[*n].triggers) {
             let full = |c: &usize, seen: &BTreeSet<usize>| matches!(&plan.control[*c].kind, ControlKind::Join { members } | ControlKind::JoinDeferred { members } if seen.len() == members.len());
             if let Some(seen) = self.joins.get_mut(channel)

@@ -9,27 +9,28 @@ use smallvec::SmallVec;
 use crate::error::BoxError;
 use crate::node::{Call, FromInput, Goto, Send};
 use crate::state::State;
+use crate::state::erased::Snapshot;
 
 /// Where a path leads: any number of nodes and sends.
 pub type Routes = SmallVec<[Goto; 1]>;
 
 type RouteFuture = Pin<Box<dyn Future<Output = Result<Routes, BoxError>> + std::marker::Send>>;
-pub(crate) type SyncPath<S> = Arc<dyn Fn(&S) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
-type AsyncPath<S> = Arc<dyn for<'a> Fn(Call<'a, S>) -> RouteFuture + std::marker::Send + Sync>;
+pub(crate) type SyncPath = Arc<dyn Fn(&Snapshot) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
+type AsyncPath = Arc<dyn for<'a> Fn(Call<'a>) -> RouteFuture + std::marker::Send + Sync>;
 
 /// A path with its types erased.
 #[derive(Clone)]
-pub struct Path<S: State> {
-    pub(crate) run: PathFn<S>,
+pub struct Path {
+    pub(crate) run: PathFn,
     /// Where it may lead, if its return type says so.
     pub(crate) targets: Option<&'static [&'static str]>,
     pub(crate) name: Option<String>,
 }
 
 #[derive(Clone)]
-pub(crate) enum PathFn<S: State> {
-    Sync(SyncPath<S>),
-    Async(AsyncPath<S>),
+pub(crate) enum PathFn {
+    Sync(SyncPath),
+    Async(AsyncPath),
 }
 
 /// What a path may return.
@@ -164,7 +165,7 @@ impl<R: RouteMap> IntoRoutes for R {
 pub trait IntoPath<S: State, Marker> {
     /// Erases its type.
     #[doc(hidden)]
-    fn into_path(self) -> Path<S>;
+    fn into_path(self) -> Path;
 }
 
 impl<S, F, R> IntoPath<S, fn(&S) -> R> for F
@@ -173,8 +174,12 @@ where
     F: Fn(&S) -> R + std::marker::Send + Sync + 'static,
     R: IntoRoutes,
 {
-    fn into_path(self) -> Path<S> {
-        Path { run: PathFn::Sync(Arc::new(move |state| self(state).into_routes())), targets: R::targets(), name: None }
+    fn into_path(self) -> Path {
+        Path {
+            run: PathFn::Sync(Arc::new(move |state: &Snapshot| self(state.get()).into_routes())),
+            targets: R::targets(),
+            name: None,
+        }
     }
 }
 
@@ -190,8 +195,8 @@ where
     Fut: Future + std::marker::Send + 'static,
     Fut::Output: IntoRoutes,
 {
-    fn into_path(self) -> Path<S> {
-        let run = move |call: Call<'_, S>| -> RouteFuture {
+    fn into_path(self) -> Path {
+        let run = move |call: Call<'_>| -> RouteFuture {
             match I::from_input(&call) {
                 Ok(input) => {
                     let future = self(input);
@@ -235,7 +240,7 @@ impl<P> NamedPath<P> {
 pub struct NamedMarker<M>(std::marker::PhantomData<M>);
 
 impl<S: State, M, P: IntoPath<S, M>> IntoPath<S, NamedMarker<M>> for NamedPath<P> {
-    fn into_path(self) -> Path<S> {
+    fn into_path(self) -> Path {
         Path { name: Some(self.name), ..self.path.into_path() }
     }
 }

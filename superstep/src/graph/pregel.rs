@@ -14,7 +14,9 @@ use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
 use crate::json::{JsonFields, JsonState, JsonWrite};
-use crate::node::{BoxedNode, CachePolicy, Call, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy};
+use crate::node::{
+    AnyNode, BoxedNode, CachePolicy, Call, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy,
+};
 use crate::plan::{Fields, InputMode, NameTable};
 use crate::state::{Codec, FieldSpec, Put, State};
 use crate::store::Store;
@@ -144,7 +146,7 @@ impl NodeBuilder {
     }
 
     fn boxed(self) -> BoxedNode<JsonState> {
-        let run = move |call: Call<'_, JsonState>| -> NodeFuture<JsonState> {
+        let run = move |call: Call<'_>| -> NodeFuture {
             let input = self.input(&call);
             let (steps, writes) = (self.steps.clone(), self.writes.clone());
             Box::pin(async move {
@@ -160,15 +162,16 @@ impl NodeBuilder {
                     };
                     value.map(|v| Put::merge(JsonWrite::new(channel.as_str(), v)))
                 };
-                Ok(Outcome { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() })
+                Ok(Outcome::<JsonState> { puts: writes.iter().filter_map(written).collect(), ..Outcome::none() }
+                    .erased())
             })
         };
-        BoxedNode::new("", run)
+        AnyNode::new("", run).into()
     }
 
-    fn input(&self, call: &Call<'_, JsonState>) -> Value {
+    fn input(&self, call: &Call<'_>) -> Value {
         let Given::State(state) = call.input else { return Value::Null };
-        let read = |name: &String| state.get(&call.plan.schema, name).cloned();
+        let read = |name: &String| state.get::<JsonState>().get(call.typed::<JsonState>().schema(), name).cloned();
         if self.single {
             return self.reads.first().and_then(read).unwrap_or_default();
         }
@@ -306,7 +309,7 @@ impl PregelBuilder {
             node.triggers = triggers;
             nodes.push(node);
         }
-        let mut plan = finish(nodes, names, Vec::new(), Arc::new(self.fields), &self.settings);
+        let mut plan = finish::<JsonState>(nodes, names, Vec::new(), Arc::new(self.fields), &self.settings);
         plan.input = InputMode::Fields(input);
         plan.output = Fields::many(output);
         Ok(CompiledStateGraph::from_plan(plan, self.settings, Vec::new()))

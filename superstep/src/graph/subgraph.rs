@@ -18,8 +18,11 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
-use crate::node::{BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, IntoNode, NodeFuture, Outcome, Why};
+use crate::node::{
+    AnyNode, AnyOutcome, BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, IntoNode, NodeFuture, Why,
+};
 use crate::snapshot::AnySnapshot;
+use crate::state::erased::{AnyUpdate, Snapshot, Typed};
 use crate::state::{Codec, IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
 use crate::wall::boxed;
@@ -96,7 +99,7 @@ impl<C: State> Subgraph for CompiledStateGraph<C> {
 impl<S: State> CompiledStateGraph<S> {
     /// Where a graph that keeps one history for all calls has it: the namespace without task ids.
     pub(crate) fn history_namespace(&self, namespace: &str) -> String {
-        match self.persistence {
+        match self.core.persistence {
             Persistence::Own => {
                 let parts = namespace.split('|').map(|part| part.split(':').next().unwrap_or(part));
                 parts.collect::<Vec<_>>().join("|")
@@ -107,26 +110,26 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// Whether a node of it may command the graph around it.
     fn steers(&self) -> bool {
-        self.plan.nodes.iter().any(|node| node.run.steers)
+        self.core.plan.nodes.iter().any(|node| node.run.steers)
     }
 
     /// The graph as others see it; one that saves nothing has nothing to show.
     fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
-        match self.persistence {
+        match self.core.persistence {
             Persistence::Never => None,
             _ => Some(Arc::new(self)),
         }
     }
 
     /// The same graph with what it takes to be saved.
-    fn with_codec(mut self, codec: Option<&'static Codec<S>>) -> Self {
-        self.codec = self.codec.or(codec);
+    fn with_codec(self, codec: &'static Codec<S>) -> Self {
+        Typed::<S>::of(&*self.core.plan.ty).save_by(codec);
         self
     }
 
     /// The namespace of its next call in a task. One history for all calls is one for all scopes too.
     fn place_inside(&self, cx: &Context) -> String {
-        let scope = cx.scope.as_deref().filter(|_| !matches!(self.persistence, Persistence::Own));
+        let scope = cx.scope.as_deref().filter(|_| !matches!(self.core.persistence, Persistence::Own));
         let namespace = match scope {
             Some(scope) => scoped_namespace(&cx.task.namespace, scope.key()),
             None => self.history_namespace(&cx.task.namespace),
@@ -137,26 +140,29 @@ impl<S: State> CompiledStateGraph<S> {
         }
     }
 
-    fn saver_inside(&self, task: &TaskContext, namespace: &str) -> Option<Saver<S>> {
+    fn saver_inside(&self, task: &TaskContext, namespace: &str) -> Option<Saver> {
         let run = &task.run;
-        if matches!(self.persistence, Persistence::Never) {
+        if matches!(self.core.persistence, Persistence::Never) {
             return None;
         }
         let (checkpointer, thread) = (run.checkpointer.clone()?, run.thread.clone()?);
-        let (ids, texts) = (run.ids().clone(), &self.plan.texts);
-        Some(Saver::new(checkpointer, self.codec?, thread, namespace.to_owned(), run.durability, ids, texts))
+        let (ids, texts) = (run.ids().clone(), &self.core.plan.texts);
+        if !self.core.plan.ty.can_persist() {
+            return None;
+        }
+        Some(Saver::new(checkpointer, thread, namespace.to_owned(), run.durability, ids, texts))
     }
 
     /// Runs the graph inside a task of another one.
     fn run_inside<'a>(
         &'a self,
-        input: RunInput<S>,
+        input: RunInput,
         cx: &'a Context,
-    ) -> Pin<Box<dyn Future<Output = Result<Inside<S>, Error>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<Inside, Error>> + Send + 'a>> {
         boxed(|| self.run_in_task(input, cx))
     }
 
-    async fn run_in_task(&self, input: RunInput<S>, cx: &Context) -> Result<Inside<S>, Error> {
+    async fn run_in_task(&self, input: RunInput, cx: &Context) -> Result<Inside, Error> {
         let (_inside, place) = (cx.task.enter(), lock(&cx.task.answers).begin());
         let mut run = self.begin_inside(cx)?;
         match boxed(|| run.run().drive_inside(input, cx.attempt())).await? {
@@ -174,11 +180,12 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// A run of the graph inside a task.
     #[inline(never)]
-    fn begin_inside(&self, cx: &Context) -> Result<Running<S>, Error> {
+    fn begin_inside(&self, cx: &Context) -> Result<Running, Error> {
         cx.task.touch();
         let task = &cx.task;
-        let level =
-            level_below(task.level.max(crate::wall::level()), &self.plan.name, || format!(" in node `{}`", task.node))?;
+        let level = level_below(task.level.max(crate::wall::level()), &self.core.plan.name, || {
+            format!(" in node `{}`", task.node)
+        })?;
         let (namespace, kept) = (self.place_inside(cx), lock(&task.answers).take_kept(cx.scope.as_deref()));
         let saver = self.saver_inside(task, &namespace);
         let config = LoopConfig {
@@ -193,11 +200,11 @@ impl<S: State> CompiledStateGraph<S> {
             resume_map: with_kept(task.resume_map.as_ref(), kept),
             stop_before: None,
             stop_after: None,
-            output: self.plan.output.clone(),
+            output: self.core.plan.output.clone(),
             around: Some(task.clone()),
-            own_history: matches!(self.persistence, Persistence::Own),
+            own_history: matches!(self.core.persistence, Persistence::Own),
         };
-        Ok(Running::new(self.clone(), task.run.clone(), config, saver))
+        Ok(Running::new(self.core.clone(), task.run.clone(), config, saver))
     }
 }
 
@@ -213,8 +220,8 @@ fn with_kept(
     Some(Arc::new(given.chain(kept).collect()))
 }
 
-enum Inside<S: State> {
-    Done(Running<S>),
+enum Inside {
+    Done(Running),
     /// The task around it ends here: with a question, or with a command.
     Waits,
 }
@@ -240,7 +247,7 @@ impl Context {
         graph: &CompiledStateGraph<C>,
         input: impl IntoInput<C, M>,
     ) -> Result<Output<C>, BoxError> {
-        let graph = graph.clone().with_codec(Some(Codec::of()));
+        let graph = graph.clone().with_codec(Codec::of());
         match graph.run_inside(input.into_input(), self).await? {
             Inside::Done(run) => Ok(Output::new(run.finish()?, Vec::new())),
             Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
@@ -253,54 +260,55 @@ impl Context {
 impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let graph = self.with_codec(Some(Codec::of()));
-        let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
-        let run = move |call: Call<'_, S>| -> NodeFuture<S> {
-            let (graph, input) = (graph.clone(), shared_input(&call));
+        let graph = self.with_codec(Codec::of());
+        let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());
+        let run = move |call: Call<'_>| -> NodeFuture {
+            let (graph, input) = (graph.clone(), shared_input::<S>(&call));
             let cx = (call.context)();
             Box::pin(async move {
                 match graph.run_inside(input?, &cx).await? {
-                    Inside::Done(run) => Ok(shared_output(run.finish()?)),
+                    Inside::Done(run) => Ok(shared_output::<S>(run.finish()?)),
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }
             })
         };
-        BoxedNode { subgraph, levels, needs_present: true, steers, ..BoxedNode::new("", run) }
+        AnyNode { subgraph, levels, needs_present: true, steers, ..AnyNode::new("", run) }.into()
     }
 }
 
 /// The state that the parent's node sees, as an input.
-fn shared_input<S: Persist>(call: &Call<'_, S>) -> Result<RunInput<S>, BoxError> {
+fn shared_input<S: Persist>(call: &Call<'_>) -> Result<RunInput, BoxError> {
     match call.input {
         Given::State(state) => {
             let reads = call.plan.nodes[call.node].reads.as_deref();
             let has_value = |f: &usize| call.present.is_none_or(|present| present.has(*f));
             let fields = (0..call.plan.fields().len()).filter(|f| reads.is_none_or(|list| list.contains(f)));
             let fields = fields.filter(has_value);
-            let puts = fields.filter_map(|f| state.read(&call.plan.schema, f)).map(Put::merge).collect();
-            Ok(RunInput::Writes(puts))
+            let (state, schema) = (state.get::<S>(), call.typed::<S>().schema());
+            let puts = fields.filter_map(|f| state.read(schema, f)).map(Put::merge).collect();
+            Ok(RunInput::Writes(AnyUpdate::of::<S>(puts)))
         }
         Given::Sent(payload) => {
-            let update = S::from_payload(&call.plan.schema, payload).map_err(|why| {
+            let update = S::from_payload(call.typed::<S>().schema(), payload).map_err(|why| {
                 let node = &call.plan.nodes[call.node].name;
                 format!(
                     "the graph in node `{node}` cannot run on what it was sent: {why}; send some of its state's fields"
                 )
             })?;
-            Ok(update.into_input())
+            Ok(IntoInput::<S, _>::into_input(update))
         }
     }
 }
 
 /// The child's output fields, as writes to the parent.
-fn shared_output<S: State>(end: (Arc<S>, Shown<S>)) -> Outcome<S> {
+fn shared_output<S: State>(end: (Snapshot, Shown)) -> AnyOutcome {
     let (state, view) = match end {
-        (_, Shown::Nothing) => return Outcome::none(),
+        (_, Shown::Nothing) => return AnyOutcome::default(),
         (state, Shown::Last(view)) => (state, view),
         (_, Shown::Earlier(values)) => (values.state, values.view),
     };
-    let puts = view.fields.list().iter().filter_map(|f| view.read(&state, *f)).map(Put::merge).collect();
-    Outcome { puts, ..Outcome::none() }
+    let puts = Typed::<S>::puts_of(&view.read(&state)).cloned().collect();
+    AnyOutcome { update: AnyUpdate::of::<S>(puts), steer: None }
 }
 
 /// A graph over another state as a node: how its input is made, and what its output changes.
@@ -345,7 +353,7 @@ where
 {
     /// A node that runs `graph` on what `input` makes of the state, and returns what `output` makes of its result.
     pub fn new(graph: CompiledStateGraph<C>, input: I, output: O) -> Self {
-        Self { graph: graph.with_codec(Some(Codec::of())), input, output, types: PhantomData }
+        Self { graph: graph.with_codec(Codec::of()), input, output, types: PhantomData }
     }
 }
 
@@ -366,10 +374,10 @@ where
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
-        let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
-        let run = move |call: Call<'_, S>| -> NodeFuture<S> {
+        let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());
+        let run = move |call: Call<'_>| -> NodeFuture {
             let puts = match call.input {
-                Given::State(state) => input(state).into_update().into_puts().map_err(Error::from),
+                Given::State(state) => input(state.get()).into_update().into_puts().map_err(Error::from),
                 Given::Sent(_) => Err(Error::new(
                     ErrorKind::Invalid,
                     "a mapped graph runs on the state, not on what it was sent; send to a node that calls it with `cx.invoke`",
@@ -378,15 +386,15 @@ where
             let before = GivenState::of_step(&call);
             let (graph, output, cx) = (graph.clone(), output.clone(), (call.context)());
             Box::pin(async move {
-                match graph.run_inside(RunInput::Writes(puts?), &cx).await? {
+                match graph.run_inside(RunInput::Writes(AnyUpdate::of::<C>(puts?)), &cx).await? {
                     Inside::Done(run) => {
                         let (state, _) = run.finish()?;
-                        before.outcome(output(&state).into_update())
+                        before.outcome(output(state.get()).into_update())
                     }
                     Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked }) as BoxError),
                 }
             })
         };
-        BoxedNode { subgraph, levels, steers, ..BoxedNode::new("", run) }
+        AnyNode { subgraph, levels, steers, ..AnyNode::new("", run) }.into()
     }
 }

@@ -139,12 +139,12 @@ pub struct NodeInput<S: State> {
 }
 
 impl<S: State> NodeInput<S> {
-    pub(super) fn of(call: &Call<'_, S>) -> Result<Self, BoxError> {
-        let given = Arc::from_input(call).map_err(|error| error.to_string());
+    pub(super) fn of(call: &Call<'_>) -> Result<Self, BoxError> {
+        let given = <Arc<S> as FromInput<S>>::from_input(call).map_err(|error| error.to_string());
         match (call.input, call.state) {
-            (Given::State(state), _) => Ok(Self { state: state.clone(), sent: None, given }),
+            (Given::State(state), _) => Ok(Self { state: state.share(), sent: None, given }),
             (Given::Sent(payload), Some(state)) => {
-                Ok(Self { state: state.clone(), sent: Some(payload.clone()), given })
+                Ok(Self { state: state.share(), sent: Some(payload.clone()), given })
             }
             (Given::Sent(_), None) => Err(given.err().unwrap_or_default().into()),
         }

@@ -37,11 +37,11 @@ pub trait FromInput<S: State>: Sized {
     ///
     /// # Errors
     /// If the input is something else.
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError>;
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError>;
 
     /// The state that a whole state which the node gives back is compared with: none if it sees no state.
     #[doc(hidden)]
-    fn given_state(_call: &Call<'_, S>) -> Option<Arc<S>> {
+    fn given_state(_call: &Call<'_>) -> Option<Arc<S>> {
         None
     }
 }
@@ -51,39 +51,39 @@ fn not_the_state() -> BoxError {
 }
 
 /// The state that was sent: as it is, or as a checkpoint kept it.
-fn sent_state<S: State>(call: &Call<'_, S>, payload: &Payload) -> Result<Arc<S>, BoxError> {
+fn sent_state<S: State>(call: &Call<'_>, payload: &Payload) -> Result<Arc<S>, BoxError> {
     if let Some(state) = payload.peek::<S>() {
         return Ok(Arc::new(state.clone()));
     }
-    let Some(codec) = call.codec.filter(|_| payload.is_saved()) else { return Err(not_the_state()) };
-    let state = codec.sent(&call.plan.schema, payload);
+    let sent = if payload.is_saved() { call.typed::<S>().sent(payload) } else { None };
+    let Some(state) = sent else { return Err(not_the_state()) };
     state.map(Arc::new).map_err(|why| format!("{}, or send the whole state: {why}", not_the_state()).into())
 }
 
 impl<S: State> FromInput<S> for S {
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         match call.input {
-            Given::State(state) => Ok(S::clone(state)),
+            Given::State(state) => Ok(state.get::<S>().clone()),
             Given::Sent(payload) => sent_state(call, payload).map(Arc::unwrap_or_clone),
         }
     }
 
-    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
-        Arc::from_input(call).ok()
+    fn given_state(call: &Call<'_>) -> Option<Arc<S>> {
+        <Arc<_> as FromInput<_>>::from_input(call).ok()
     }
 }
 
 impl<S: State> FromInput<S> for Arc<S> {
     #[inline]
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         match call.input {
-            Given::State(state) => Ok(state.clone()),
+            Given::State(state) => Ok(state.share()),
             Given::Sent(payload) => sent_state(call, payload),
         }
     }
 
-    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
-        Arc::from_input(call).ok()
+    fn given_state(call: &Call<'_>) -> Option<Arc<S>> {
+        <Arc<_> as FromInput<_>>::from_input(call).ok()
     }
 }
 
@@ -93,12 +93,12 @@ where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
 {
-    fn from_input(call: &Call<'_, Workflow<W>>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         Workflow::from_input(call).map(|workflow| workflow.0)
     }
 
-    fn given_state(call: &Call<'_, Workflow<W>>) -> Option<Arc<Workflow<W>>> {
-        Arc::from_input(call).ok()
+    fn given_state(call: &Call<'_>) -> Option<Arc<Workflow<W>>> {
+        <Arc<_> as FromInput<_>>::from_input(call).ok()
     }
 }
 
@@ -118,9 +118,9 @@ where
 pub struct Narrow<V>(pub V);
 
 impl<S: State, V: for<'a> From<&'a S>> FromInput<S> for Narrow<V> {
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         match call.input {
-            Given::State(state) => Ok(Narrow(V::from(state))),
+            Given::State(state) => Ok(Narrow(V::from(state.get::<S>()))),
             Given::Sent(_) => Err(not_the_state()),
         }
     }
@@ -137,7 +137,7 @@ impl<S: State, V: for<'a> From<&'a S>> FromInput<S> for Narrow<V> {
 pub struct Sent<T>(pub T);
 
 impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Sent<T> {
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         match call.input {
             Given::Sent(payload) => payload.get().map(Sent).map_err(|e| {
                 let (wanted, why) = (std::any::type_name::<T>(), in_words::<T>(payload).unwrap_or(e.to_string()));
@@ -174,22 +174,19 @@ pub struct Reached<S, T> {
 }
 
 impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S, T> {
-    fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         match (call.input, call.state) {
-            (Given::State(state), _) => Ok(Self { state: state.clone(), sent: None }),
+            (Given::State(state), _) => Ok(Self { state: state.share(), sent: None }),
             (Given::Sent(_), None) => Err(not_the_state()),
             (Given::Sent(_), Some(state)) => {
-                let Sent(sent) = Sent::from_input(call)?;
-                Ok(Self { state: state.clone(), sent: Some(sent) })
+                let Sent(sent) = <Sent<T> as FromInput<S>>::from_input(call)?;
+                Ok(Self { state: state.share(), sent: Some(sent) })
             }
         }
     }
 
-    fn given_state(call: &Call<'_, S>) -> Option<Arc<S>> {
-        match call.input {
-            Given::State(state) => Some(state.clone()),
-            Given::Sent(_) => call.state.cloned(),
-        }
+    fn given_state(call: &Call<'_>) -> Option<Arc<S>> {
+        call.state_of_step()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Where to go next: commands, sends and their payloads.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -8,6 +7,8 @@ use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::{Resume, TimeoutPolicy};
+use crate::error::InvalidUpdate;
+use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State, Update};
 use crate::value::Payload;
 
@@ -104,7 +105,7 @@ impl From<Send> for Goto {
 
 /// An update and where to go next; from outside, also an answer to a question.
 ///
-/// Returned by a node, `goto` adds to the node's static edges, it does not replace them.
+/// AnyOutcome by a node, `goto` adds to the node's static edges, it does not replace them.
 ///
 /// ```
 /// use superstep::{AgentState, AgentStateUpdate, Command, Message};
@@ -123,8 +124,8 @@ pub struct Command<S: State> {
 
 /// A command for the graph around this one.
 pub(crate) struct ParentCommand {
-    /// An `Update` of the parent's state.
-    pub(crate) update: Option<Box<dyn Any + std::marker::Send + Sync>>,
+    /// An update of the parent's state.
+    pub(crate) update: Result<Option<AnyUpdate>, InvalidUpdate>,
     pub(crate) goto: Vec<Goto>,
 }
 
@@ -162,7 +163,8 @@ impl<S: State> Command<S> {
     ///
     /// What else this node returns is dropped; the static edges of the subgraph's node run too.
     pub fn to_parent<P: State>(update: impl IntoUpdate<P>, goto: impl IntoIterator<Item = Goto>) -> Self {
-        let parent = ParentCommand { update: Some(Box::new(update.into_update())), goto: goto.into_iter().collect() };
+        let update = update.into_update().into_puts().map(AnyUpdate::of::<P>);
+        let parent = ParentCommand { update, goto: goto.into_iter().collect() };
         Self { parent: Some(Box::new(parent)), ..Self::new() }
     }
 }
@@ -194,6 +196,21 @@ impl<S: State> Command<S> {
     /// Whether it is for the parent graph.
     pub fn is_for_parent(&self) -> bool {
         self.parent.is_some()
+    }
+}
+
+/// A command from outside, without the type of the state.
+pub(crate) struct AnyCommand {
+    pub(crate) update: Result<Option<AnyUpdate>, InvalidUpdate>,
+    pub(crate) goto: SmallVec<[Goto; 1]>,
+    pub(crate) resume: Option<Resume>,
+    pub(crate) is_for_parent: bool,
+}
+
+impl<S: State> From<Command<S>> for AnyCommand {
+    fn from(command: Command<S>) -> Self {
+        let Command { update, goto, resume, parent } = command;
+        Self { update: update.into_puts().map(AnyUpdate::of::<S>), goto, resume, is_for_parent: parent.is_some() }
     }
 }
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::{
-    BoxedNode, Call, FromContext, FromInput, Given, IntoOutcome, Node, NodeFuture, NodeInput, Outcome, PartialAgent,
-    StateNode,
+    AnyNode, AnyOutcome, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Node, NodeFuture, NodeInput,
+    PartialAgent, StateNode,
 };
 use crate::error::BoxError;
 use crate::state::{IntoUpdate, State};
@@ -31,7 +31,7 @@ use crate::state::{IntoUpdate, State};
 pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Takes the arguments out of the call and starts the function.
     #[doc(hidden)]
-    fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S>;
+    fn start(self: &Arc<Self>, call: Call<'_>) -> NodeFuture;
 
     /// Whether what it returns may say where to go.
     #[doc(hidden)]
@@ -52,7 +52,7 @@ pub struct Plain;
 #[doc(hidden)]
 pub struct ByRef;
 
-fn refused<S: State>(error: BoxError) -> NodeFuture<S> {
+fn refused(error: BoxError) -> NodeFuture {
     Box::pin(async move { Err(error) })
 }
 
@@ -64,32 +64,28 @@ pub(crate) struct GivenState<S: State>(Option<(Arc<S>, Arc<S::Schema>)>);
 
 impl<S: State> GivenState<S> {
     /// The state of the step.
-    pub(crate) fn of_step(call: &Call<'_, S>) -> Self {
-        let state = match call.input {
-            Given::State(state) => Some(state),
-            Given::Sent(_) => call.state,
-        };
-        Self(state.map(|state| (state.clone(), call.plan.schema.clone())))
+    pub(crate) fn of_step(call: &Call<'_>) -> Self {
+        Self(call.state_of_step().map(|state| (state, call.typed::<S>().schema().clone())))
     }
 
     /// What a function that takes `I` was given, if what it returns may be a whole state.
-    fn of<I: FromInput<S>, R: IntoOutcome<S>>(call: &Call<'_, S>) -> Self {
+    fn of<I: FromInput<S>, R: IntoOutcome<S>>(call: &Call<'_>) -> Self {
         let given = R::may_be_whole().then(|| I::given_state(call)).flatten();
-        Self(given.map(|state| (state, call.plan.schema.clone())))
+        Self(given.map(|state| (state, call.typed::<S>().schema().clone())))
     }
 
     /// What came of the node, with a whole state reduced to what it changed.
-    pub(crate) fn outcome(self, result: impl IntoOutcome<S>) -> Result<Outcome<S>, BoxError> {
+    pub(crate) fn outcome(self, result: impl IntoOutcome<S>) -> Result<AnyOutcome, BoxError> {
         let outcome = result.into_outcome()?;
         Ok(match self.0 {
-            Some((given, schema)) => outcome.against(&given, &schema),
+            Some((given, schema)) => outcome.against(&given, &schema).erased(),
             None if outcome.has_whole_state() => return Err(NOT_GIVEN.into()),
-            None => outcome,
+            None => outcome.erased(),
         })
     }
 }
 
-async fn finish<S: State, Fut: Future>(future: Fut, before: GivenState<S>) -> Result<Outcome<S>, BoxError>
+async fn finish<S: State, Fut: Future>(future: Fut, before: GivenState<S>) -> Result<AnyOutcome, BoxError>
 where
     Fut::Output: IntoOutcome<S>,
 {
@@ -109,7 +105,7 @@ macro_rules! handlers {
             $($arg: FromContext,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+            fn start(self: &Arc<Self>, call: Call<'_>) -> NodeFuture {
                 let before = GivenState::of::<Input, Fut::Output>(&call);
                 let input = handlers!(@take Input::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
@@ -129,7 +125,7 @@ macro_rules! handlers {
             $($arg: FromContext + Send + 'static,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+            fn start(self: &Arc<Self>, call: Call<'_>) -> NodeFuture {
                 let (function, before) = (self.clone(), GivenState::of::<Input, R>(&call));
                 let input = handlers!(@take Input::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
@@ -148,7 +144,7 @@ macro_rules! handlers {
             $($arg: FromContext + Send + 'static,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn start(self: &Arc<Self>, call: Call<'_, S>) -> NodeFuture<S> {
+            fn start(self: &Arc<Self>, call: Call<'_>) -> NodeFuture {
                 let (function, before) = (self.clone(), GivenState::of::<Arc<S>, R>(&call));
                 let state: Arc<S> = handlers!(@take Arc::from_input(&call));
                 handlers!(@arguments call, $($arg),*);
@@ -214,7 +210,7 @@ impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     fn into_node(self) -> BoxedNode<S> {
         let (steers, asks) = (F::steers(), F::asks());
         let handler = Arc::new(self);
-        BoxedNode { asks, steers, ..BoxedNode::new(std::any::type_name::<F>(), move |call| handler.start(call)) }
+        AnyNode { asks, steers, ..AnyNode::new(std::any::type_name::<F>(), move |call| handler.start(call)) }.into()
     }
 }
 
@@ -246,12 +242,12 @@ impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, Boxed<NodeMarker>> for Box<N
 
 fn boxed_node<S: State<Schema = ()>, N: Node<S>>(node: Arc<N>) -> BoxedNode<S> {
     let (steers, mistakes) = (node.steers(), node.mistakes());
-    let run = move |call: Call<'_, S>| {
+    let run = move |call: Call<'_>| {
         let (node, before, input) = (node.clone(), GivenState::of_step(&call), NodeInput::of(&call));
         let cx = (call.context)();
-        Box::pin(async move { before.outcome(node.call(input?, cx).await) }) as NodeFuture<S>
+        Box::pin(async move { before.outcome(node.call(input?, cx).await) }) as NodeFuture
     };
-    BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
+    AnyNode { steers, mistakes, ..AnyNode::new(std::any::type_name::<N>(), run) }.into()
 }
 
 /// Tells [`StateNode`]s from functions.
@@ -276,15 +272,15 @@ impl<S: State, N: StateNode<S>> IntoNode<S, Boxed<StateNodeMarker>> for Box<N> {
 
 fn boxed_state_node<S: State, N: StateNode<S>>(node: Arc<N>) -> BoxedNode<S> {
     let (steers, mistakes) = (N::Output::steers(), node.mistakes());
-    let run = move |call: Call<'_, S>| match N::Input::from_input(&call) {
+    let run = move |call: Call<'_>| match N::Input::from_input(&call) {
         Err(error) => refused(error),
         Ok(input) => {
             let before = GivenState::of::<N::Input, N::Output>(&call);
             let (node, cx) = (node.clone(), (call.context)());
-            Box::pin(async move { before.outcome(node.run(input, cx).await?) }) as NodeFuture<S>
+            Box::pin(async move { before.outcome(node.run(input, cx).await?) }) as NodeFuture
         }
     };
-    BoxedNode { steers, mistakes, ..BoxedNode::new(std::any::type_name::<N>(), run) }
+    AnyNode { steers, mistakes, ..AnyNode::new(std::any::type_name::<N>(), run) }.into()
 }
 
 /// Tells [`PartialAgent`]s from functions.

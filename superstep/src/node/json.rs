@@ -26,18 +26,21 @@ impl std::ops::Deref for JsonInput {
 }
 
 impl FromInput<JsonState> for JsonInput {
-    fn from_input(call: &Call<'_, JsonState>) -> Result<Self, BoxError> {
+    fn from_input(call: &Call<'_>) -> Result<Self, BoxError> {
         Ok(JsonInput(match call.input {
             Given::Sent(payload) => payload.to_json()?,
-            Given::State(state) => {
-                json_object(call.plan, state, call.plan.nodes[call.node].reads.as_deref(), Some((call.step, call.stop)))
-            }
+            Given::State(state) => json_object(
+                call.plan,
+                state.get(),
+                call.plan.nodes[call.node].reads.as_deref(),
+                Some((call.step, call.stop)),
+            ),
         }))
     }
 }
 
 /// The fields that a node reads as an object, computed values included.
-fn json_object(plan: &Plan<JsonState>, state: &JsonState, reads: Option<&[usize]>, steps: Option<(i64, i64)>) -> Value {
+fn json_object(plan: &Plan, state: &JsonState, reads: Option<&[usize]>, steps: Option<(i64, i64)>) -> Value {
     let mut map = Map::new();
     for (ix, spec) in plan.fields().iter().enumerate() {
         if reads.is_some_and(|list| !list.contains(&ix)) || (reads.is_none() && plan.private.contains(&ix)) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,7 +183,7 @@ impl From<Duration> for TimeoutPolicy {
     }
 }
 
-pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::Call<'_, S>) -> Result<Vec<u8>, BoxError> + Send + Sync>;
+pub(crate) type CacheKeyFn = Arc<dyn Fn(&super::Call<'_>) -> Result<Vec<u8>, BoxError> + Send + Sync>;
 
 /// Which results of a node are kept, and for how long.
 ///
@@ -197,20 +198,27 @@ pub(crate) type CacheKeyFn<S> = Arc<dyn Fn(&super::Call<'_, S>) -> Result<Vec<u8
 /// # let _ = policy;
 /// ```
 pub struct CachePolicy<S: State> {
-    pub(crate) key: Option<CacheKeyFn<S>>,
+    pub(crate) rule: CacheRule,
+    state: PhantomData<fn(S)>,
+}
+
+/// The same without the type of the state.
+#[derive(Clone, Default)]
+pub(crate) struct CacheRule {
+    pub(crate) key: Option<CacheKeyFn>,
     pub(crate) ttl: Option<Duration>,
 }
 
 impl<S: State> Clone for CachePolicy<S> {
     fn clone(&self) -> Self {
-        Self { key: self.key.clone(), ttl: self.ttl }
+        Self { rule: self.rule.clone(), state: PhantomData }
     }
 }
 
 impl<S: State> CachePolicy<S> {
     /// A result is kept for its whole input.
     pub fn new() -> Self {
-        Self { key: None, ttl: None }
+        Self { rule: CacheRule::default(), state: PhantomData }
     }
 
     /// A result is kept for a key made of what the node takes first: the state, or what it was sent.
@@ -224,13 +232,14 @@ impl<S: State> CachePolicy<S> {
     /// # let _ = (of_the_state, of_a_payload);
     /// ```
     pub fn by<I: FromInput<S>, K: serde::Serialize>(key: impl Fn(&I) -> K + Send + Sync + 'static) -> Self {
-        let of_call = move |call: &super::Call<'_, S>| Ok(crate::value::encode(&key(&I::from_input(call)?))?.to_vec());
-        Self { key: Some(Arc::new(of_call)), ttl: None }
+        let of_call = move |call: &super::Call<'_>| Ok(crate::value::encode(&key(&I::from_input(call)?))?.to_vec());
+        Self { rule: CacheRule { key: Some(Arc::new(of_call)), ttl: None }, state: PhantomData }
     }
 
     /// How long a result is kept; for good if not given.
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self { ttl: Some(ttl), ..self }
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.rule.ttl = Some(ttl);
+        self
     }
 }
 
@@ -242,7 +251,10 @@ impl<S: State> Default for CachePolicy<S> {
 
 impl<S: State> fmt::Debug for CachePolicy<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CachePolicy").field("whole_input", &self.key.is_none()).field("ttl", &self.ttl).finish()
+        f.debug_struct("CachePolicy")
+            .field("whole_input", &self.rule.key.is_none())
+            .field("ttl", &self.rule.ttl)
+            .finish()
     }
 }
 

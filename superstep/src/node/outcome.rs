@@ -2,10 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::{Command, Goto, Next, ParentCommand, Send};
+use super::{AnyOutcome, Command, Goto, Next, ParentCommand, Send};
 use crate::error::BoxError;
 use crate::json::JsonState;
 use crate::message::Message;
+use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, Origin, Put, State, Update, changes_to};
 use crate::{AgentState, AgentStateUpdate, Workflow, WorkflowState};
 
@@ -55,6 +56,11 @@ impl<S: State> Outcome<S> {
     pub(crate) fn going(puts: SmallVec<[Put<S::Write>; 1]>, goto: SmallVec<[Goto; 1]>) -> Self {
         let steer = (!goto.is_empty()).then(|| Box::new(Steer { goto, ..Steer::default() }));
         Self { puts, steer }
+    }
+
+    /// The same without the type of the state.
+    pub(crate) fn erased(self) -> AnyOutcome {
+        AnyOutcome { update: AnyUpdate::of::<S>(self.puts), steer: self.steer }
     }
 
     fn update(update: Update<S>) -> OutcomeResult<S> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{BoxedNode, Call, Given, IntoNode, NodeFuture, Outcome};
+use super::{AnyNode, AnyOutcome, BoxedNode, Call, Given, IntoNode, NodeFuture};
 use crate::context::Context;
 use crate::engine::AbortOnDrop;
 use crate::error::{BoxError, Terminal};
@@ -105,25 +105,25 @@ where
         let repeated = (1..names.len()).filter(|ix| names[..*ix].contains(&names[*ix]));
         let twice = repeated.map(|ix| format!("two branches are named `{}`; give one of them another name", names[ix]));
         let inside = self.branches.iter().flat_map(|(name, branch)| {
-            branch.mistakes.iter().map(move |mistake| format!("branch `{name}`: {mistake}"))
+            branch.node.mistakes.iter().map(move |mistake| format!("branch `{name}`: {mistake}"))
         });
         twice.chain(inside).collect()
     }
 
     /// Starts every branch on the call of the node.
-    fn start(&self, call: &mut Call<'_, Workflow<W>>) -> Vec<(Arc<str>, NodeFuture<Workflow<W>>)> {
+    fn start(&self, call: &mut Call<'_>) -> Vec<(Arc<str>, NodeFuture)> {
         let cx = (call.context)();
         let start = |(name, branch): &(Arc<str>, BoxedNode<Workflow<W>>)| {
             // Each branch asks for itself: its answers are its own.
             let mut context = || -> Context { cx.scoped(&**name) };
-            (name.clone(), (branch.run)(call.with_context(&mut context)))
+            (name.clone(), (branch.node.run)(call.with_context(&mut context)))
         };
         self.branches.iter().map(start).collect()
     }
 }
 
 /// What a branch made of its copy of the state.
-fn made_of<W>(state: &W, outcome: Outcome<Workflow<W>>) -> Result<W, BoxError>
+fn made_of<W>(state: &W, outcome: AnyOutcome) -> Result<W, BoxError>
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static,
@@ -132,8 +132,8 @@ where
         return Err("a branch cannot say where to go; its node's edges do".into());
     }
     let mut copy = Workflow(state.clone());
-    if !outcome.puts.is_empty() {
-        copy.update(&(), 0, &mut outcome.puts.into_iter(), &mut Scratch::default())?;
+    if let Some(update) = outcome.update {
+        copy.update(&(), 0, &mut update.into_puts::<Workflow<W>>().into_iter(), &mut Scratch::default())?;
     }
     Ok(copy.0)
 }
@@ -180,12 +180,12 @@ where
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<Workflow<W>> {
         let mistakes = self.mistakes();
-        let levels = self.branches.iter().map(|(_, branch)| branch.levels).max().unwrap_or_default();
-        let run = move |mut call: Call<'_, Workflow<W>>| -> NodeFuture<Workflow<W>> {
+        let levels = self.branches.iter().map(|(_, branch)| branch.node.levels).max().unwrap_or_default();
+        let run = move |mut call: Call<'_>| -> NodeFuture {
             let Given::State(given) = call.input else {
                 return Box::pin(async { Err("a parallel node runs on the state, not on what it was sent".into()) });
             };
-            let (given, branches) = (given.clone(), self.start(&mut call));
+            let (given, branches) = (given.share::<Workflow<W>>(), self.start(&mut call));
             Box::pin(async move {
                 let running = branches.into_iter().map(|(name, branch)| (name, AbortOnDrop::spawn(branch)));
                 let running: Vec<_> = running.collect();
@@ -195,10 +195,10 @@ where
                     made.push(outcome.and_then(|o| made_of(&given.0, o)).map_err(|error| in_branch(&name, error))?);
                 }
                 let merged: Update<Workflow<W>> = crate::state::IntoUpdate::into_update(Workflow(M::merge(made)?));
-                super::update_outcome(merged)
+                Ok(super::update_outcome(merged)?.erased())
             })
         };
-        BoxedNode { levels, mistakes, ..BoxedNode::new(std::any::type_name::<Self>(), run) }
+        AnyNode { levels, mistakes, ..AnyNode::new(std::any::type_name::<Self>(), run) }.into()
     }
 }
 

@@ -2,24 +2,23 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
+use super::shown::{By, ShownInput, ShownState, ShownWrites, as_known, with_codec};
 use super::{Mode, RawEvent};
-use crate::bits::Bits;
 use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::TaskId;
 use crate::message::{Message, MessageChunk};
-use crate::node::TaskInput;
-use crate::plan::{Fields, Plan};
 use crate::snapshot::StateSnapshot;
-use crate::state::{Codec, Persist, Put, State};
+use crate::state::erased::{AnyState, Typed};
+use crate::state::{Persist, State};
 
 /// How to show a state: known to the graph if it saves, and to callers who know that the state can be saved.
-pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;
 
 /// One event of a stream.
 ///
@@ -34,7 +33,7 @@ pub(crate) type KnownCodec<S> = Option<&'static Codec<S>>;
 /// }
 /// ```
 #[non_exhaustive]
-pub struct Event<S: State> {
+pub struct Event<S: ?Sized> {
     /// The graph that it comes from: empty for the root, `node:task` for each level below.
     pub namespace: Vec<String>,
     /// What happened.
@@ -50,7 +49,7 @@ pub struct Event<S: State> {
 /// assert!(matches!(data, EventData::Custom(_)));
 /// ```
 #[non_exhaustive]
-pub enum EventData<S: State> {
+pub enum EventData<S: ?Sized> {
     /// The state after a step.
     Values(Values<S>),
     /// What a node wrote.
@@ -98,7 +97,7 @@ pub(crate) trait AnyEvent: Any + Send + Sync {
 
 impl<S: State> AnyEvent for EventData<S> {
     fn json(&self) -> Option<Value> {
-        self.json(None)
+        self.json(&as_known)
     }
 }
 
@@ -187,6 +186,39 @@ impl<S: State> Event<S> {
     }
 }
 
+impl EventData<AnyState> {
+    /// The same, typed by the state of the graph that it comes from.
+    pub(crate) fn typed<S: State>(self) -> EventData<S> {
+        match self {
+            EventData::Values(values) => EventData::Values(values.typed()),
+            EventData::Updates(NodeUpdate { node, step, task, cached, writes, .. }) => {
+                EventData::Updates(NodeUpdate::new(node, step, task, cached, writes))
+            }
+            EventData::Interrupts(interrupts) => EventData::Interrupts(interrupts),
+            EventData::Message(message) => EventData::Message(message),
+            EventData::Custom(value) => EventData::Custom(value),
+            EventData::TaskStart(TaskStart { id, name, triggers, metadata, input, .. }) => {
+                EventData::TaskStart(TaskStart { id, name, triggers, metadata, input, state: PhantomData })
+            }
+            EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, .. }) => {
+                EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, state: PhantomData })
+            }
+            EventData::Checkpoint(checkpoint) => {
+                EventData::Checkpoint(CheckpointEvent { snapshot: checkpoint.snapshot.typed() })
+            }
+            EventData::Debug(DebugEvent { step, at, event }) => {
+                EventData::Debug(DebugEvent { step, at, event: Box::new(event.typed()) })
+            }
+            EventData::Foreign(event) => EventData::Foreign(event),
+        }
+    }
+
+    /// The same in a box, as streams carry it.
+    pub(crate) fn boxed<S: State>(self) -> Box<dyn AnyEvent> {
+        Box::new(self.typed::<S>())
+    }
+}
+
 impl<S: State> EventData<S> {
     /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
     ///
@@ -197,20 +229,20 @@ impl<S: State> EventData<S> {
     where
         S: Persist,
     {
-        self.json(Some(Codec::of()))
+        self.json(&with_codec::<S>)
     }
 
-    fn json(&self, codec: KnownCodec<S>) -> Option<Value> {
+    fn json(&self, by: By<'_>) -> Option<Value> {
         Some(match self {
-            EventData::Values(values) => values.json_with_interrupts(codec),
-            EventData::Updates(update) => update.json(codec),
+            EventData::Values(values) => values.shown.json_with_interrupts(by),
+            EventData::Updates(update) => update.json(by),
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
             EventData::Message(message) => return message.json(),
             EventData::Custom(value) => value.clone(),
-            EventData::TaskStart(task) => task.json(codec),
-            EventData::TaskEnd(task) => task.json(codec),
+            EventData::TaskStart(task) => task.json(by),
+            EventData::TaskEnd(task) => task.json(by),
             EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
-            EventData::Debug(debug) => debug.json(codec),
+            EventData::Debug(debug) => debug.json(by),
             EventData::Foreign(event) => return event.to_json(),
         })
     }
@@ -222,56 +254,30 @@ impl<S: State> EventData<S> {
 /// use superstep::{AgentState, Values};
 /// fn show(values: &Values<AgentState>) { println!("{} messages: {}", values.state.messages.len(), values.to_json()); }
 /// ```
-pub struct Values<S: State> {
+pub struct Values<S: ?Sized> {
     /// The state.
     pub state: Arc<S>,
     /// The questions with which the run paused here.
     pub interrupts: Vec<Interrupt>,
-    pub(crate) view: View<S>,
+    pub(crate) shown: ShownState,
 }
 
-/// What is shown of a state, and how.
-pub(crate) struct View<S: State> {
-    pub(crate) present: Bits,
-    pub(crate) fields: Fields,
-    pub(crate) plan: Arc<Plan<S>>,
-    pub(crate) codec: KnownCodec<S>,
+impl From<ShownState> for Values<AnyState> {
+    fn from(shown: ShownState) -> Self {
+        Self { state: shown.state.any(), interrupts: shown.interrupts.clone(), shown }
+    }
 }
 
-impl<S: State> Clone for View<S> {
+impl Values<AnyState> {
+    pub(crate) fn typed<S: State>(self) -> Values<S> {
+        let Values { interrupts, shown, state: _ } = self;
+        Values { state: shown.state.share(), interrupts, shown }
+    }
+}
+
+impl<S: ?Sized> Clone for Values<S> {
     fn clone(&self) -> Self {
-        Self { present: self.present.clone(), fields: self.fields.clone(), plan: self.plan.clone(), codec: self.codec }
-    }
-}
-
-impl<S: State> View<S> {
-    /// The shown fields of a state that have a value, as JSON; null if the state cannot be shown.
-    pub(crate) fn json(&self, state: &S, codec: KnownCodec<S>) -> Value {
-        let codec = self.codec.or(codec);
-        let value_of = |field: usize| write_json(&self.plan, codec, &self.read(state, field)?);
-        match &self.fields {
-            Fields::One(field) => value_of(*field).unwrap_or_default(),
-            Fields::Many(_) if codec.is_none() => Value::Null,
-            Fields::Many(_) => {
-                let entries = self
-                    .fields
-                    .list()
-                    .iter()
-                    .filter_map(|f| Some((self.plan.fields()[*f].name().to_owned(), value_of(*f)?)));
-                Value::Object(entries.collect())
-            }
-        }
-    }
-
-    /// A field, if it has a value.
-    pub(crate) fn read(&self, state: &S, field: usize) -> Option<S::Write> {
-        self.present.has(field).then(|| state.read(&self.plan.schema, field)).flatten()
-    }
-}
-
-impl<S: State> Clone for Values<S> {
-    fn clone(&self) -> Self {
-        Self { state: self.state.clone(), interrupts: self.interrupts.clone(), view: self.view.clone() }
+        Self { state: self.state.clone(), interrupts: self.interrupts.clone(), shown: self.shown.clone() }
     }
 }
 
@@ -283,127 +289,14 @@ impl<S: State> Values<S> {
     where
         S: Persist,
     {
-        self.json(Some(Codec::of()))
-    }
-
-    /// The same for a state that perhaps cannot be shown; then it is null.
-    pub(crate) fn json(&self, codec: KnownCodec<S>) -> Value {
-        self.view.json(&self.state, codec)
-    }
-
-    fn json_with_interrupts(&self, codec: KnownCodec<S>) -> Value {
-        let mut value = self.json(codec);
-        if !self.interrupts.is_empty() {
-            match &mut value {
-                Value::Object(map) => drop(map.insert("__interrupt__".to_owned(), json!(self.interrupts))),
-                other => *other = json!({ "__interrupt__": self.interrupts }),
-            }
-        }
-        value
+        self.shown.json(&with_codec::<S>)
     }
 }
 
 /// As JSON.
 impl<S: Persist> std::fmt::Debug for Values<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.json_with_interrupts(Some(Codec::of())))
-    }
-}
-
-/// A write as JSON: nothing if it is never saved, why not if it cannot be, null if the state has no codec.
-pub(crate) fn write_json<S: State>(plan: &Plan<S>, codec: Option<&Codec<S>>, write: &S::Write) -> Option<Value> {
-    match codec.map(|c| (c.to_json)(&plan.schema, write)) {
-        Some(Ok(value)) => value,
-        Some(Err(error)) => Some(json!({ "__error__": error.to_string() })),
-        None => Some(Value::Null),
-    }
-}
-
-/// The shown writes of one task.
-#[derive(Clone)]
-pub(crate) struct ShownWrites<S: State> {
-    pub(crate) puts: Vec<Put<S::Write>>,
-    pub(crate) fields: Fields,
-    pub(crate) returned: Option<Value>,
-    pub(crate) plan: Arc<Plan<S>>,
-    pub(crate) codec: KnownCodec<S>,
-}
-
-impl<S: State> ShownWrites<S> {
-    /// The puts to shown fields, each with its field.
-    fn shown(&self, codec: KnownCodec<S>) -> impl Iterator<Item = (usize, Value)> + '_ {
-        let codec = self.codec.or(codec);
-        self.puts.iter().filter_map(move |put| {
-            let field = S::field_of(&self.plan.schema, &put.write).filter(|f| self.fields.list().contains(f))?;
-            let value = write_json(&self.plan, codec, &put.write)?;
-            Some((field, if put.overwrite { json!({ "__overwrite__": value }) } else { value }))
-        })
-    }
-
-    fn name(&self, field: usize) -> String {
-        self.plan.fields()[field].name().to_owned()
-    }
-
-    /// As the `updates` stream shows them: an object, a list if a field was written twice, null if nothing was.
-    pub(crate) fn as_update(&self, codec: KnownCodec<S>) -> Value {
-        if let Some(value) = &self.returned {
-            return value.clone();
-        }
-        let shown: Vec<_> = self.shown(codec).collect();
-        let mut values: Vec<Value> = match &self.fields {
-            Fields::One(_) => shown.into_iter().map(|(_, v)| v).collect(),
-            Fields::Many(_) if shown.is_empty() => Vec::new(),
-            Fields::Many(_) => {
-                let mut fields: Vec<usize> = shown.iter().map(|(f, _)| *f).collect();
-                fields.sort_unstable();
-                let repeated = fields.windows(2).any(|w| w[0] == w[1]);
-                let entries = shown.into_iter().map(|(f, v)| (self.name(f), v));
-                if repeated {
-                    entries.map(|(k, v)| Value::Object(Map::from_iter([(k, v)]))).collect()
-                } else {
-                    vec![Value::Object(entries.collect())]
-                }
-            }
-        };
-        match values.len() {
-            0 => Value::Null,
-            1 => values.remove(0),
-            _ => Value::Array(values),
-        }
-    }
-
-    /// As the result of a task in a snapshot: what it returned, or its writes.
-    pub(crate) fn as_result(&self, codec: KnownCodec<S>) -> Value {
-        match (&self.returned, &self.fields) {
-            (Some(value), _) => value.clone(),
-            (None, Fields::One(field)) => self.by_field(codec).remove(&self.name(*field)).unwrap_or_default(),
-            (None, Fields::Many(_)) => Value::Object(self.by_field(codec)),
-        }
-    }
-
-    /// As the result of a task in a stream: by the names of the fields, or under `__return__`.
-    pub(crate) fn as_named_result(&self, codec: KnownCodec<S>) -> Value {
-        match &self.returned {
-            Some(value) => json!({ "__return__": value }),
-            None => Value::Object(self.by_field(codec)),
-        }
-    }
-
-    /// The writes by field; repeated ones of a field are collected under `$writes`.
-    fn by_field(&self, codec: KnownCodec<S>) -> Map<String, Value> {
-        let mut result: Map<String, Value> = Map::new();
-        for (field, value) in self.shown(codec) {
-            match result.get_mut(&self.name(field)) {
-                Some(existing) if !existing.is_null() => {
-                    match existing.get_mut("$writes").and_then(Value::as_array_mut) {
-                        Some(list) => list.push(value),
-                        None => *existing = json!({ "$writes": [existing.take(), value] }),
-                    }
-                }
-                _ => drop(result.insert(self.name(field), value)),
-            }
-        }
-        result
+        write!(f, "{}", self.shown.json_with_interrupts(&with_codec::<S>))
     }
 }
 
@@ -416,9 +309,8 @@ impl<S: State> ShownWrites<S> {
 ///     println!("{} wrote {written} messages", update.node);
 /// }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct NodeUpdate<S: State> {
+pub struct NodeUpdate<S: ?Sized> {
     /// The node.
     pub node: String,
     /// The step.
@@ -427,13 +319,27 @@ pub struct NodeUpdate<S: State> {
     pub task: TaskId,
     /// Whether it did not run because its result was known: from a cache, or from before a restart.
     pub cached: bool,
-    pub(crate) writes: ShownWrites<S>,
+    pub(crate) writes: ShownWrites,
+    pub(crate) state: PhantomData<fn() -> Box<S>>,
+}
+
+impl<S: ?Sized> Clone for NodeUpdate<S> {
+    fn clone(&self) -> Self {
+        Self {
+            node: self.node.clone(),
+            step: self.step.clone(),
+            task: self.task.clone(),
+            cached: self.cached.clone(),
+            writes: self.writes.clone(),
+            state: PhantomData,
+        }
+    }
 }
 
 impl<S: State> NodeUpdate<S> {
     /// The writes as an update.
     pub fn update(&self) -> crate::Update<S> {
-        crate::Update::from_puts(self.writes.puts.iter().cloned().collect())
+        Typed::update_of(&self.writes.writes)
     }
 
     /// What a function of a workflow returned.
@@ -446,11 +352,17 @@ impl<S: State> NodeUpdate<S> {
     where
         S: Persist,
     {
-        self.json(Some(Codec::of()))
+        self.json(&with_codec::<S>)
+    }
+}
+
+impl<S: ?Sized> NodeUpdate<S> {
+    pub(crate) fn new(node: String, step: i64, task: TaskId, cached: bool, writes: ShownWrites) -> Self {
+        Self { node, step, task, cached, writes, state: PhantomData }
     }
 
-    fn json(&self, codec: KnownCodec<S>) -> Value {
-        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update(codec))]);
+    fn json(&self, by: By<'_>) -> Value {
+        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update(by))]);
         if self.cached {
             map.insert("__metadata__".to_owned(), json!({ "cached": true }));
         }
@@ -492,9 +404,8 @@ impl MessageEvent {
 /// use superstep::{AgentState, TaskStart};
 /// fn show(task: &TaskStart<AgentState>) { println!("{} starts, because of {:?}", task.name, task.triggers); }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskStart<S: State> {
+pub struct TaskStart<S: ?Sized> {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -503,47 +414,19 @@ pub struct TaskStart<S: State> {
     pub triggers: Vec<String>,
     /// What the graph says about the node.
     pub metadata: BTreeMap<String, Value>,
-    pub(crate) input: ShownInput<S>,
+    pub(crate) input: ShownInput,
+    pub(crate) state: PhantomData<fn() -> Box<S>>,
 }
 
-/// A task's input, to be shown.
-#[derive(Clone)]
-pub(crate) enum ShownInput<S: State> {
-    Task {
-        input: Arc<TaskInput<S>>,
-        present: Bits,
-        reads: Option<Arc<[usize]>>,
-        step: i64,
-        stop: i64,
-        plan: Arc<Plan<S>>,
-        codec: KnownCodec<S>,
-    },
-    /// What the start node writes.
-    Start(ShownWrites<S>),
-    Value(Value),
-}
-
-impl<S: State> ShownInput<S> {
-    pub(crate) fn json(&self, known: KnownCodec<S>) -> Value {
-        match self {
-            ShownInput::Value(value) => value.clone(),
-            ShownInput::Start(writes) => writes.as_result(known),
-            ShownInput::Task { input, present, reads, step, stop, plan, codec } => match &**input {
-                TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
-                TaskInput::State(state) => {
-                    let all: Vec<usize> = (0..plan.fields().len()).collect();
-                    let list = reads.as_deref().unwrap_or(&all);
-                    let value_of = |f: usize| match plan.kind(f) {
-                        crate::FieldKind::IsLastStep => Some(json!(*step == stop - 1)),
-                        crate::FieldKind::RemainingSteps => Some(json!(stop - step)),
-                        _ if present.has(f) => write_json(plan, codec.or(known), &state.read(&plan.schema, f)?),
-                        _ => None,
-                    };
-                    let entries =
-                        list.iter().filter_map(|f| Some((plan.fields()[*f].name().to_owned(), value_of(*f)?)));
-                    Value::Object(entries.collect())
-                }
-            },
+impl<S: ?Sized> Clone for TaskStart<S> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            triggers: self.triggers.clone(),
+            metadata: self.metadata.clone(),
+            input: self.input.clone(),
+            state: PhantomData,
         }
     }
 }
@@ -554,11 +437,11 @@ impl<S: State> TaskStart<S> {
     where
         S: Persist,
     {
-        self.input.json(Some(Codec::of()))
+        self.input.json(&with_codec::<S>)
     }
 
-    fn json(&self, codec: KnownCodec<S>) -> Value {
-        let input = self.input.json(codec);
+    fn json(&self, by: By<'_>) -> Value {
+        let input = self.input.json(by);
         let mut value =
             json!({ "id": self.id.to_string(), "name": self.name, "input": input, "triggers": self.triggers });
         if !self.metadata.is_empty() {
@@ -574,9 +457,8 @@ impl<S: State> TaskStart<S> {
 /// use superstep::{AgentState, TaskEnd};
 /// fn show(task: &TaskEnd<AgentState>) { println!("{}: {:?}", task.name, task.error); }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskEnd<S: State> {
+pub struct TaskEnd<S: ?Sized> {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -585,7 +467,21 @@ pub struct TaskEnd<S: State> {
     pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
-    pub(crate) writes: ShownWrites<S>,
+    pub(crate) writes: ShownWrites,
+    pub(crate) state: PhantomData<fn() -> Box<S>>,
+}
+
+impl<S: ?Sized> Clone for TaskEnd<S> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            error: self.error.clone(),
+            interrupts: self.interrupts.clone(),
+            writes: self.writes.clone(),
+            state: PhantomData,
+        }
+    }
 }
 
 impl<S: State> TaskEnd<S> {
@@ -594,13 +490,13 @@ impl<S: State> TaskEnd<S> {
     where
         S: Persist,
     {
-        self.writes.as_named_result(Some(Codec::of()))
+        self.writes.as_named_result(&with_codec::<S>)
     }
 
-    fn json(&self, codec: KnownCodec<S>) -> Value {
+    fn json(&self, by: By<'_>) -> Value {
         json!({
             "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message),
-            "result": self.writes.as_named_result(codec), "interrupts": self.interrupts,
+            "result": self.writes.as_named_result(by), "interrupts": self.interrupts,
         })
     }
 }
@@ -611,11 +507,16 @@ impl<S: State> TaskEnd<S> {
 /// use superstep::{AgentState, CheckpointEvent};
 /// fn show(event: &CheckpointEvent<AgentState>) { println!("step {:?}, next {:?}", event.snapshot.step, event.snapshot.next); }
 /// ```
-#[derive(Clone)]
 #[non_exhaustive]
-pub struct CheckpointEvent<S: State> {
+pub struct CheckpointEvent<S: ?Sized> {
     /// The checkpoint as [`Thread::state`](crate::Thread::state) shows it.
     pub snapshot: StateSnapshot<S>,
+}
+
+impl<S: ?Sized> Clone for CheckpointEvent<S> {
+    fn clone(&self) -> Self {
+        Self { snapshot: self.snapshot.clone() }
+    }
 }
 
 /// A task or checkpoint, with its step and time.
@@ -625,7 +526,7 @@ pub struct CheckpointEvent<S: State> {
 /// fn show(event: &DebugEvent<AgentState>) { println!("step {} {}", event.step, event.kind()); }
 /// ```
 #[non_exhaustive]
-pub struct DebugEvent<S: State> {
+pub struct DebugEvent<S: ?Sized> {
     /// The step.
     pub step: i64,
     /// When it happened.
@@ -644,8 +545,8 @@ impl<S: State> DebugEvent<S> {
         }
     }
 
-    fn json(&self, codec: KnownCodec<S>) -> Value {
+    fn json(&self, by: By<'_>) -> Value {
         let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.json(codec) })
+        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.json(by) })
     }
 }

@@ -1,21 +1,22 @@
 //! Changes of a thread by hand: one update, a fork, or several steps at once.
 
+use std::marker::PhantomData;
 use std::pin::Pin;
 
 use super::Thread;
 use crate::engine::Revision;
 use crate::error::{Error, ErrorKind};
 use crate::invoke::IntoInput;
-use crate::node::{IntoOutcome, Outcome};
+use crate::node::{AnyOutcome, IntoOutcome, Outcome};
 use crate::snapshot::CheckpointRef;
 use crate::state::State;
 use crate::wall::{caught, words_of};
 
-fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<Outcome<S>, Error> {
+fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<AnyOutcome, Error> {
     let outcome = caught(|| update.into_outcome()).map_err(|panicked| {
         Error::new(ErrorKind::Panic, format!("what the thread is to be changed by panicked: {panicked}"))
     })?;
-    outcome.map_err(|e| Error::new(ErrorKind::InvalidUpdate, words_of(&*e)))
+    outcome.map(Outcome::erased).map_err(|e| Error::new(ErrorKind::InvalidUpdate, words_of(&*e)))
 }
 
 /// A change of a thread's state; await it.
@@ -29,7 +30,7 @@ fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<Outcome<S>, Error> {
 #[must_use = "an update does nothing until it is awaited"]
 pub struct Revise<S: State> {
     thread: Thread<S>,
-    outcome: Result<Outcome<S>, Error>,
+    outcome: Result<AnyOutcome, Error>,
     as_node: Option<String>,
 }
 
@@ -97,37 +98,37 @@ impl<S: State> IntoFuture for Fork<S> {
 /// ]).await
 /// # }
 /// ```
-pub struct Superstep<S: State>(Result<Revision<S>, Error>);
+pub struct Superstep<S: State>(Result<Revision, Error>, PhantomData<fn(S)>);
 
 impl<S: State> Superstep<S> {
     /// An update as if the node that ran last had made it.
     pub fn update(update: impl IntoOutcome<S>) -> Self {
-        Self(outcome(update).map(|outcome| Revision::AsNodes(vec![(None, outcome)])))
+        Self(outcome(update).map(|outcome| Revision::AsNodes(vec![(None, outcome)])), PhantomData)
     }
 
     /// Updates as if these nodes had made them side by side.
     pub fn updates<U: IntoOutcome<S>, N: Into<String>>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
         let updates = updates.into_iter().map(|(update, node)| Ok((Some(node.into()), outcome(update)?)));
-        Self(updates.collect::<Result<_, _>>().map(Revision::AsNodes))
+        Self(updates.collect::<Result<_, _>>().map(Revision::AsNodes), PhantomData)
     }
 
     /// An input that is put in and not run; as [`Thread::update_as_input`].
     pub fn input<M>(input: impl IntoInput<S, M>) -> Self {
-        Self(Ok(Revision::AsInput(input.into_input())))
+        Self(Ok(Revision::AsInput(input.into_input())), PhantomData)
     }
 
     /// Drops what is left to do; as [`Thread::clear_tasks`].
     pub fn clear_tasks() -> Self {
-        Self(Ok(Revision::End))
+        Self(Ok(Revision::End), PhantomData)
     }
 
     /// Copies the checkpoint and puts in updates as if these nodes had made them; as [`Thread::copy_with`].
     pub fn copy_with<U: IntoOutcome<S>, N: Into<String>>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
         let updates = updates.into_iter().map(|(update, node)| Ok((node.into(), outcome(update)?)));
-        Self(updates.collect::<Result<_, _>>().map(Revision::Copy))
+        Self(updates.collect::<Result<_, _>>().map(Revision::Copy), PhantomData)
     }
 
-    pub(super) fn into_revision(self) -> Result<Revision<S>, Error> {
+    pub(super) fn into_revision(self) -> Result<Revision, Error> {
         self.0
     }
 

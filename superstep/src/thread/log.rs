@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::id::CheckpointId;
 use crate::names::START;
 use crate::snapshot::StateSnapshot;
+use crate::state::erased::Typed;
 use crate::value::encode;
 use crate::workflow::{LogEntry, Logged, Mutation, MutationLog, Workflow, WorkflowState, apply_entries};
 
@@ -101,7 +102,8 @@ where
     // In the order in which their writes were applied.
     tasks.sort_by(|one, other| one.path.cmp(&other.path));
     let written = tasks.into_iter().filter_map(|task| Some((&task.name, task.result.as_ref()?)));
-    let written = written.flat_map(|(node, writes)| writes.puts.iter().map(move |put| (node, &put.write)));
+    let written = written
+        .flat_map(|(node, writes)| Typed::<Workflow<W>>::puts_of(&writes.writes).map(move |put| (node, &put.write)));
     let mut entries: Vec<LogEntry<W>> = written
         .map(|(node, write)| {
             let change = match write {
