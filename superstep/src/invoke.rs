@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence, level_below};
 use crate::graph_output::Output;
 use crate::id::CheckpointId;
-use crate::node::{AnyContext, Command, Resume};
+use crate::node::{Command, GivenContext, Resume};
 use crate::plan::{Fields, StopAt};
 use crate::state::{IntoUpdate, State, check_levels};
 use crate::stream::{EventStream, Mode, Modes, Sink};
@@ -126,7 +126,7 @@ pub(crate) struct Options {
     stop_before: Option<Vec<String>>,
     stop_after: Option<Vec<String>>,
     output: Option<Vec<String>>,
-    contexts: Vec<AnyContext>,
+    contexts: Vec<GivenContext>,
     control: Option<RunControl>,
     cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
@@ -240,9 +240,13 @@ macro_rules! run_options {
             $self
         }
 
-        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime).
+        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime); the last of a type counts.
+        ///
+        /// A node that asks for a type that was not given fails with an error that names what was. A context that nobody has
+        /// asked for when the run comes to its end is named in a warning in the log.
         pub fn context<T: Any + Send + Sync>(mut $self, context: T) -> Self {
-            $options.contexts.push(Arc::new(context));
+            $options.contexts.retain(|given| !given.is::<T>());
+            $options.contexts.push(GivenContext::new(context));
             $self
         }
 
@@ -258,7 +262,11 @@ macro_rules! run_options {
             $self
         }
 
-        /// The most tasks that run at once.
+        /// The most tasks that run at once: nodes, tasks that were sent, and calls of [`Task`](crate::Task)s inside them.
+        ///
+        /// It holds for each graph of the run by itself: a graph inside a node has as many places of its own. A task that
+        /// waits while its own calls are under way gives its place to others and takes one again before it goes on, so no
+        /// limit keeps a run from its end.
         pub fn max_concurrency(mut $self, tasks: usize) -> Self {
             $options.max_concurrency = Some(tasks);
             $self
@@ -309,14 +317,18 @@ impl<S: State> Invoke<S> {
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
         let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
-        let (mut run, input) = self.begin(shared, output, level)?;
+        let graph_name = self.graph.plan.name.clone();
+        let (mut run, input) = self.begin(shared.clone(), output, level)?;
         let ended = {
             use tracing::Instrument;
             let driven = boxed(|| run.run().drive(input));
             if span.is_disabled() { driven.await? } else { driven.instrument(span).await? }
         };
         let interrupts = match ended {
-            Ended::Done => Vec::new(),
+            Ended::Done => {
+                shared.warn_of_untaken(&graph_name);
+                Vec::new()
+            }
             Ended::Paused(interrupts) => interrupts,
             Ended::Parent(_) => {
                 return Err(Error::new(

@@ -22,6 +22,10 @@ pub const START: &str = "__start__";
 pub const END: &str = "__end__";
 /// The only field of a state that is shown as the bare value of that field.
 pub(crate) const ROOT: &str = "__root__";
+/// The name of graphs that were given none.
+pub(crate) const DEFAULT_NAME: &str = "graph";
+/// The name of graphs of bare channels.
+pub(crate) const PREGEL_NAME: &str = "pregel";
 /// Before the name of the node that an error handler is for.
 pub(crate) const HANDLER_OF: &str = "__error_handler__";
 /// The handler of nodes that have none of their own.
@@ -64,6 +68,8 @@ pub(crate) struct Plan<S: State> {
     pub(crate) stop_before: StopAt,
     pub(crate) stop_after: StopAt,
     pub(crate) step_timeout: Option<std::time::Duration>,
+    /// Whether names of nodes that the graph does not have are ignored where a run is led to them.
+    pub(crate) ignores_unknown: bool,
     /// The version of the state.
     pub(crate) version: u32,
     /// What earlier versions of the graph were like.
@@ -255,6 +261,11 @@ impl<S: State> Plan<S> {
     /// Where the text stands that puts a node's tasks in the order in which writes are applied.
     pub(crate) fn path_text(&self, node: usize) -> usize {
         self.triggered.len() + node
+    }
+
+    /// The name that its user gave it, if one was given.
+    pub(crate) fn given_name(&self) -> Option<&str> {
+        Some(&*self.name).filter(|name| *name != DEFAULT_NAME && *name != PREGEL_NAME)
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<usize> {

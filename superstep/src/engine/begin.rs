@@ -17,7 +17,7 @@ use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Answers, Command, Goto, Interrupt};
-use crate::plan::{END, InputMode};
+use crate::plan::{END, InputMode, START};
 use crate::state::{Put, State, check_levels};
 
 /// An update for a workflow, which runs on a value.
@@ -261,7 +261,7 @@ impl<S: State> Run<S> {
             if let Some(why) = to.mistake() {
                 return Err(Error::invalid(format!("the command: {why}")));
             }
-            self.command_goto(to, &mut writes);
+            self.command_goto(to, &mut writes)?;
         }
         let resume = match command.resume.map(|r| r.0) {
             Some(_) if self.saver.is_none() => {
@@ -314,19 +314,29 @@ impl<S: State> Run<S> {
         Ok((writes, goto))
     }
 
-    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) {
+    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites<S>) -> Result<(), Error> {
         match to {
-            Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
+            Goto::Send(send) => {
+                if self.plan.node(&send.node).is_none_or(|node| self.plan.nodes[node].hidden) {
+                    self.unknown_in_command("sends to", &send.node)?;
+                }
+                writes.rest_mut().sends.push(send.clone());
+            }
             Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.nodes[n].wake) {
                 Some(channel) => writes.signals.push((channel, 0)),
                 None => {
                     if name != END {
-                        tracing::warn!(node = &**name, "there is no such node to go to");
+                        self.unknown_in_command("goes to", name)?;
                     }
                     writes.done = true;
                 }
             },
         }
+        Ok(())
+    }
+
+    fn unknown_in_command(&self, verb: &str, to: &str) -> Result<(), Error> {
+        self.plan.unknown_target(&format!("the command that the run begins with {verb}"), START, to)
     }
 
     /// An answer must be for a question of this checkpoint.

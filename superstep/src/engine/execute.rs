@@ -288,7 +288,7 @@ impl<S: State> Run<S> {
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.lone_task_id(node_ix);
-                self.seed().context(&node.name, id, None, None)
+                self.seed().context(&node.name, id, None, None, None)
             });
             cx.clone()
         };

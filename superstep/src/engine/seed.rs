@@ -13,10 +13,16 @@ use super::live::Bits;
 use super::run::Run;
 use super::tasks;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
+use crate::context::{Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
+
+/// What limits a call: its sign of life, and its place.
+pub(super) struct CallLimits {
+    pub(super) pulse: Option<Arc<Pulse>>,
+    pub(super) place: Option<Arc<Place>>,
+}
 
 /// What the tasks of a step share.
 pub(crate) struct StepSeed {
@@ -50,7 +56,7 @@ impl StepSeed {
     pub(super) fn for_calls(&self) -> StepSeed {
         StepSeed {
             run: self.run.clone(),
-            permits: None,
+            permits: self.permits.clone(),
             present: self.present.clone(),
             namespace: self.namespace.clone(),
             checkpoint: self.checkpoint,
@@ -77,11 +83,12 @@ impl StepSeed {
         id: TaskId,
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
+        place: Option<Arc<Place>>,
     ) -> Context {
         let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
         let namespace = tasks::task_namespace(&self.namespace, name, id);
         let (calls, around) = (self.calls.clone(), self.around.clone());
-        let task = TaskContext { failure, pulse, calls, around, ..self.task(namespace, node, id) };
+        let task = TaskContext { failure, pulse, place, calls, around, ..self.task(namespace, node, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -93,8 +100,11 @@ impl StepSeed {
         id: TaskId,
         host: Arc<dyn CallHost>,
         caller: Arc<TaskContext>,
+        limits: CallLimits,
     ) -> Context {
-        let task = TaskContext { calls: Some(host), around: Some(caller), ..self.task(namespace, name, id) };
+        let CallLimits { pulse, place } = limits;
+        let (calls, around) = (Some(host), Some(caller));
+        let task = TaskContext { pulse, place, calls, around, ..self.task(namespace, name, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -120,6 +130,7 @@ impl StepSeed {
             replay: self.replay.clone(),
             failure: None,
             pulse: None,
+            place: None,
             calls: None,
             previous: self.previous.clone(),
             cancel: self.run.cancel.token().child_token(),

@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpointer, Codec};
 use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
-use crate::plan::{END, START};
+use crate::plan::{DEFAULT_NAME, END, START};
 use crate::state::{JsonFields, JsonState, Message, Persist, State, Workflow, WorkflowState};
 use crate::store::Store;
 
@@ -91,6 +91,7 @@ pub(crate) struct Settings<S: State> {
     pub(crate) hidden: Vec<String>,
     pub(crate) step_timeout: Option<std::time::Duration>,
     pub(crate) debug: bool,
+    pub(crate) ignores_unknown: bool,
     pub(crate) evolution: Evolution,
 }
 
@@ -109,6 +110,7 @@ impl<S: State> Settings<S> {
             hidden: Vec::new(),
             step_timeout: None,
             debug: false,
+            ignores_unknown: false,
             evolution: Evolution::default(),
         }
     }
@@ -169,6 +171,7 @@ impl StateGraph<JsonState> {
         let clashes = fields.clashes.clone();
         let mut graph = Self::with_schema(fields, clashes);
         graph.settings.codec = Some(Codec::of());
+        graph.settings.ignores_unknown = true;
         graph
     }
 }
@@ -229,7 +232,7 @@ impl<S: State> StateGraph<S> {
             joins: Vec::new(),
             branches: Vec::new(),
             defaults: NodeDefaults::new(),
-            settings: Settings::named("graph".to_owned()),
+            settings: Settings::named(DEFAULT_NAME.to_owned()),
         }
     }
 
@@ -375,7 +378,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Names the graph.
+    /// Names the graph: in drawings and logs, in the keys of caches, and in its checkpoints, where the name tells it from
+    /// other graphs that use the same thread.
     pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
         self.settings.name = name.into();
         self
@@ -452,7 +456,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them.
+    /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them. For all other
+    /// nodes they are empty, whatever they hold.
     pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
         self.settings.hidden.extend(owned(fields));
         self
@@ -461,6 +466,27 @@ impl<S: State> StateGraph<S> {
     /// Limits how long one step may take.
     pub fn step_timeout(&mut self, limit: std::time::Duration) -> &mut Self {
         self.settings.step_timeout = Some(limit);
+        self
+    }
+
+    /// Whether a path, `goto` or [`Send`](crate::Send) to a node that the graph does not have is ignored, with a warning in
+    /// the log. In a typed graph it is an error of the node that it came from; dynamic graphs ignore it, as LangGraph does.
+    ///
+    /// ```
+    /// use superstep::{AgentState, StateGraph, START};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut graph = StateGraph::<AgentState>::new();
+    /// graph.add_node("plan", async |_: AgentState| {}).add_edge(START, "plan");
+    /// graph.add_conditional_edges("plan", |_: &AgentState| "plna");
+    /// let error = graph.compile()?.invoke(AgentState::default()).await.unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `plan`?"));
+    /// graph.ignore_unknown_targets(true).compile()?.invoke(AgentState::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ignore_unknown_targets(&mut self, ignore: bool) -> &mut Self {
+        self.settings.ignores_unknown = ignore;
         self
     }
 

@@ -9,6 +9,7 @@ use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
+use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
 use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
@@ -327,6 +328,7 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan<S>, Settings<S>) {
         let from = freezer.names[branch.from.as_str()];
         freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
+    freezer.hide(&settings.hidden, S::fields(&schema));
     let plan = finish(freezer.nodes, freezer.names, freezer.control, schema, &settings);
     (plan, settings)
 }
@@ -382,6 +384,13 @@ impl<S: State> Freezer<S> {
                 node.handler = node.handler.or(handler);
             }
         }
+    }
+
+    /// Hides from each node but the start what it is not to see.
+    fn hide(&mut self, private: &[String], fields: &[FieldSpec]) {
+        let place = |name: &String| fields.iter().position(|field| field.name() == name);
+        let private: Vec<usize> = private.iter().filter_map(place).collect();
+        self.nodes.iter_mut().skip(1).for_each(|node| hiding::hide(node, &private, fields));
     }
 
     fn connect(&mut self, edges: &[(String, String)], joins: &[(Vec<String>, String)]) {
@@ -508,6 +517,7 @@ pub(crate) fn finish<S: State>(
         stop_before: stop_at(&settings.stop_before, &names),
         stop_after: stop_at(&settings.stop_after, &names),
         step_timeout: settings.step_timeout,
+        ignores_unknown: settings.ignores_unknown,
         levels: 1 + nodes.iter().map(|node| node.run.levels).max().unwrap_or_default(),
         schema,
         nodes,

@@ -38,6 +38,12 @@ pub trait FromInput<S: State>: Sized {
     /// If the input is something else.
     fn from_input(call: &Call<'_, S>) -> Result<Self, BoxError>;
 
+    /// Whether it is made of the fields alone that the node's options let it see.
+    #[doc(hidden)]
+    fn narrows() -> bool {
+        false
+    }
+
     /// The state that a whole state which the node gives back is compared with: none if it sees no state.
     #[doc(hidden)]
     fn given_state(_call: &Call<'_, S>) -> Option<Arc<S>> {
@@ -201,6 +207,10 @@ impl FromInput<JsonState> for JsonInput {
             }
         }))
     }
+
+    fn narrows() -> bool {
+        true
+    }
 }
 
 /// What nodes may ask for after their first argument.
@@ -267,7 +277,11 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         cx.context().map(Runtime).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            let words = format!("it asks for a context of type `{wanted}`; give the run one with `.context(..)`");
+            let given: Vec<String> = cx.task.run.contexts.iter().map(|c| format!("`{}`", c.type_name)).collect();
+            let given =
+                if given.is_empty() { String::new() } else { format!(", but the run was given {}", given.join(", ")) };
+            let words =
+                format!("it asks for a context of type `{wanted}`{given}; give the run one with `.context(..)`");
             Terminal::new(words).into()
         })
     }

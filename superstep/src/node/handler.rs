@@ -40,6 +40,10 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Whether it asks for anything besides its input.
     #[doc(hidden)]
     fn asks() -> bool;
+
+    /// Whether its input is made of the fields alone that it is to see.
+    #[doc(hidden)]
+    fn narrows() -> bool;
 }
 
 /// Tells async functions from others.
@@ -116,7 +120,7 @@ macro_rules! handlers {
                 Box::pin(finish(self(input, $($arg),*), before))
             }
 
-            handlers!(@facts Fut::Output, $($arg),*);
+            handlers!(@facts Fut::Output, Input, $($arg),*);
         }
 
         #[diagnostic::do_not_recommend]
@@ -136,7 +140,7 @@ macro_rules! handlers {
                 Box::pin(async move { before.outcome(function(input, $($arg),*)) })
             }
 
-            handlers!(@facts R, $($arg),*);
+            handlers!(@facts R, Input, $($arg),*);
         }
 
         #[diagnostic::do_not_recommend]
@@ -155,7 +159,7 @@ macro_rules! handlers {
                 Box::pin(async move { before.outcome(function(&state, $($arg),*)) })
             }
 
-            handlers!(@facts R, $($arg),*);
+            handlers!(@facts R, Arc<S>, $($arg),*);
         }
     )*};
     (@take $taken:expr) => {
@@ -169,13 +173,17 @@ macro_rules! handlers {
         let cx = ($call.context)();
         $(let $arg = handlers!(@take $arg::from_context(&cx));)+
     };
-    (@facts $returned:ty, $($arg:ident),*) => {
+    (@facts $returned:ty, $input:ty, $($arg:ident),*) => {
         fn steers() -> bool {
             <$returned>::steers()
         }
 
         fn asks() -> bool {
             handlers!(@asks $($arg),*)
+        }
+
+        fn narrows() -> bool {
+            <$input as FromInput<S>>::narrows()
         }
     };
     (@asks) => { false };
@@ -212,9 +220,14 @@ pub trait IntoNode<S: State, Marker> {
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let (steers, asks) = (F::steers(), F::asks());
+        let (steers, asks, narrows) = (F::steers(), F::asks(), F::narrows());
         let handler = Arc::new(self);
-        BoxedNode { asks, steers, ..BoxedNode::new(std::any::type_name::<F>(), move |call| handler.start(call)) }
+        BoxedNode {
+            asks,
+            steers,
+            narrows,
+            ..BoxedNode::new(std::any::type_name::<F>(), move |call| handler.start(call))
+        }
     }
 }
 

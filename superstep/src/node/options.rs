@@ -389,7 +389,32 @@ impl<S: State> NodeOptions<S> {
         self
     }
 
-    /// The fields that the node reads; the others are hidden from a dynamic node.
+    /// The fields that the node reads. The others are hidden from it: they are empty in the state that it is given, and
+    /// left out of the object that a dynamic node takes. What it does not see it may write all the same.
+    ///
+    /// A whole state that the node gives back counts for what it changed in what it was given, so fields that were hidden
+    /// keep their values. The node is given a copy of the state; its conditional edges see all of it.
+    ///
+    /// ```
+    /// use superstep::{NodeOptions, State, StateGraph, START};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(State, Clone, Default, Serialize, Deserialize)]
+    /// struct Letter { text: String, salary: u32 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::<Letter>::new()
+    ///     .add_node_with("write", async |letter: Letter| {
+    ///         Letter { text: format!("{} earns {}", letter.text, letter.salary), ..letter }
+    ///     }, NodeOptions::new().fields(["text"]))
+    ///     .add_edge(START, "write")
+    ///     .compile()?;
+    /// let out = app.invoke(Letter { text: "Ada".into(), salary: 9000 }).await?.state;
+    /// assert_eq!((out.text.as_str(), out.salary), ("Ada earns 0", 9000));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fields<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
         self.fields = Some(fields.into_iter().map(Into::into).collect());
         self
