@@ -135,6 +135,8 @@ impl Drop for CancelOnDrop {
 
 pub(crate) struct TaskContext {
     pub(crate) run: Arc<RunShared>,
+    /// The store of its graph, if the run has none.
+    pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) node: Arc<str>,
     pub(crate) id: TaskId,
     /// `node:id` under the namespace of the graph.
@@ -336,9 +338,9 @@ impl Context {
         }
     }
 
-    /// The long-term store of the graph.
+    /// The long-term store: that of the outermost graph, or of a graph inside if those around it have none.
     pub fn store(&self) -> Option<&Arc<dyn Store>> {
-        self.task.run.store.as_ref()
+        self.task.run.store.as_ref().or(self.task.store.as_ref())
     }
 
     /// What the caller gave the run, by type.

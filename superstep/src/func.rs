@@ -20,6 +20,7 @@ use crate::graph::{CompiledStateGraph, Evolution, Persistence, Settings, finish_
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::node::{
     BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
+    no_time_to_keep,
 };
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable, START};
 use crate::state::{Change, CodecError, FieldKind, FieldSpec, Persist, Put, Scratch, State};
@@ -568,7 +569,9 @@ where
             answers.calls - 1
         };
         let timeout = self.options.timeout.as_ref();
-        let mistake = nameless(&self.name).or_else(|| mistakes(timeout, &self.options.retry).next());
+        let mistake = nameless(&self.name)
+            .or_else(|| mistakes(timeout, &self.options.retry).next())
+            .or_else(|| no_time_to_keep(self.options.cache.flatten()));
         let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
             _ if mistake.is_some() => {
                 let words = format!("task `{}`: {}", self.name, mistake.unwrap_or_default());

@@ -122,7 +122,7 @@ pub(crate) struct Options {
     checkpoint: Option<CheckpointId>,
     namespace: Option<(String, BTreeMap<String, CheckpointId>)>,
     recursion_limit: usize,
-    durability: Durability,
+    durability: Option<Durability>,
     stop_before: Option<Vec<String>>,
     stop_after: Option<Vec<String>>,
     output: Option<Vec<String>>,
@@ -147,7 +147,7 @@ impl Default for Options {
             checkpoint: None,
             namespace: None,
             recursion_limit: DEFAULT_LIMIT,
-            durability: Durability::default(),
+            durability: None,
             stop_before: None,
             stop_after: None,
             output: None,
@@ -216,9 +216,9 @@ macro_rules! run_options {
             $self
         }
 
-        /// When steps are saved.
+        /// When steps are saved. Without a checkpointer nothing is, and a warning in the log says so.
         pub fn durability(mut $self, durability: Durability) -> Self {
-            $options.durability = durability;
+            $options.durability = Some(durability);
             $self
         }
 
@@ -265,7 +265,7 @@ macro_rules! run_options {
         /// The most tasks that run at once: nodes, tasks that were sent, and calls of [`Task`](crate::Task)s inside them.
         ///
         /// It holds for each graph of the run by itself: a graph inside a node has as many places of its own. A task that
-        /// waits while its own calls are under way gives its place to others and takes one again before it goes on, so no
+        /// waits while its own calls are under way gives its place to them and takes one again when they have ended, so no
         /// limit keeps a run from its end.
         pub fn max_concurrency(mut $self, tasks: usize) -> Self {
             $options.max_concurrency = Some(tasks);
@@ -467,7 +467,10 @@ impl Options {
         if checkpointer.is_some() && self.thread.is_none() {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
-        if self.checkpoint.is_some() && checkpointer.is_none() {
+        if checkpointer.is_none() && self.durability.is_some() {
+            tracing::warn!(graph = graph.name(), "`durability` has no effect: the graph has no checkpointer");
+        }
+        if (self.checkpoint.is_some() || self.namespace.is_some()) && checkpointer.is_none() {
             return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
         }
         for (key, value) in self.metadata.iter().filter(|_| checkpointer.is_some()) {
@@ -484,7 +487,7 @@ impl Options {
             control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
-            durability: self.durability,
+            durability: self.durability.unwrap_or_default(),
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,

@@ -31,7 +31,7 @@ pub(crate) use handler::{GivenState, GraphMarker, NodeMarker};
 pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why, json_of};
 pub use interrupt::{Interrupt, Interrupted, Resume};
-pub(crate) use options::{CacheKeyFn, mistakes};
+pub(crate) use options::{CacheKeyFn, mistakes, no_time_to_keep};
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};

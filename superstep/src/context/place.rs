@@ -1,7 +1,8 @@
 //! The places of a run that limits how many tasks run at once.
 //!
 //! Nodes and calls of functional tasks take one each. A task that waits while its own calls are under way gives its place
-//! up, and takes one again before it goes on: so callers never keep those from running that they wait for.
+//! up: its calls have places in its stead. It needs one again when they have ended. So callers never keep those from
+//! running that they wait for, and can give them up at any time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -44,10 +45,10 @@ impl Place {
         UnderWay(self.clone())
     }
 
-    /// Whether the task has a place to work at; then it is at work.
+    /// Whether the task may work; then it is at work.
     fn enter(&self) -> bool {
         let mut held = lock(&self.held);
-        held.is_polled = held.permit.is_some();
+        held.is_polled = held.permit.is_some() || held.calls > 0;
         held.is_polled
     }
 
@@ -63,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The task's future, which works only while it has its place.
+    /// The task's future, which works only while it has its place or calls that are under way.
     pub(crate) fn hold<'a, T>(
         self: Arc<Self>,
         inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>,

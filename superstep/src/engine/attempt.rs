@@ -531,14 +531,16 @@ impl<S: State> Plan<S> {
         if let Some(steer) = steer {
             for goto in steer.goto {
                 if let Err(error) = self.go(goto, node, None, writes) {
-                    return Err(failed_to_route(error, writes));
+                    writes.rest_mut().is_void = true;
+                    return Err(End::Failed(error));
                 }
             }
             match steer.next {
                 Some(Next::End) => return Ok(false),
                 Some(Next::Node(name)) => {
                     if !self.leads_to(&name, writes) {
-                        return Err(failed_to_route(self.no_such_next(&node.name, &name), writes));
+                        writes.rest_mut().is_void = true;
+                        return Err(End::Failed(self.no_such_next(&node.name, &name)));
                     }
                     return Ok(false);
                 }
@@ -581,7 +583,7 @@ impl<S: State> Plan<S> {
         }
         match goto {
             Goto::Send(send) => {
-                self.check_send(&send, from, path)?;
+                self.check_send(&send, from, path, writes)?;
                 writes.rest_mut().sends.push(send);
                 Ok(())
             }
@@ -590,7 +592,13 @@ impl<S: State> Plan<S> {
     }
 
     /// What is sent must be for a node.
-    fn check_send(&self, send: &crate::node::Send, from: &NodePlan<S>, path: Option<&Path<S>>) -> Result<(), Error> {
+    fn check_send(
+        &self,
+        send: &crate::node::Send,
+        from: &NodePlan<S>,
+        path: Option<&Path<S>>,
+        writes: &mut TaskWrites<S>,
+    ) -> Result<(), Error> {
         if let Some(to) = runs_nothing(&send.node) {
             let is_refused = match path {
                 None => !from.hidden,
@@ -600,7 +608,7 @@ impl<S: State> Plan<S> {
         }
         match self.node(&send.node) {
             Some(_) => Ok(()),
-            None => self.unknown_target(&format!("{} sent to", leader(from, path)), &from.name, &send.node),
+            None => self.no_such_target(&format!("{} sent to", leader(from, path)), &from.name, &send.node, writes),
         }
     }
 
@@ -614,10 +622,16 @@ impl<S: State> Plan<S> {
     ) -> Result<(), Error> {
         if !self.leads_to(name, writes) {
             let verb = if path.is_some() { "led to" } else { "goes to" };
-            self.unknown_target(&format!("{} {verb}", leader(from, path)), &from.name, name)?;
+            self.no_such_target(&format!("{} {verb}", leader(from, path)), &from.name, name, writes)?;
             writes.done = true;
         }
         Ok(())
+    }
+
+    /// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
+    #[cold]
+    fn no_such_target(&self, did: &str, from: &str, to: &str, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+        self.unknown_target(did, from, to).inspect_err(|_| writes.rest_mut().is_void = true)
     }
 
     /// Somebody chose a node that the graph does not have: an error, unless the graph passes such names over.
@@ -743,17 +757,6 @@ fn edge_of(path: Option<&str>, from: &str) -> String {
         Some(path) => format!("the conditional edge `{path}` of `{from}`"),
         None => format!("a conditional edge of `{from}`"),
     }
-}
-
-/// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
-#[cold]
-fn failed_to_route<S: State>(error: Error, writes: &mut TaskWrites<S>) -> End {
-    writes.puts.clear();
-    writes.signals.clear();
-    if !writes.sends().is_empty() {
-        writes.rest_mut().sends.clear();
-    }
-    End::Failed(error)
 }
 
 /// The name by which users know a place that nothing can be sent to.

@@ -126,7 +126,8 @@ impl<S: State> Run<S> {
         if writes.puts.iter().any(|put| codec.is_unsaved(&put.write)) {
             return Ok(());
         }
-        let scribe = Scribe::new(codec, &self.plan.texts, "".into());
+        let thread = self.shared.thread.clone().unwrap_or_else(|| "".into());
+        let scribe = Scribe::new(codec, &self.plan.texts, thread);
         let name = &self.plan.nodes[self.tasks[ix].node].name;
         let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error {
             CheckpointError::Codec { what, why, .. } => {

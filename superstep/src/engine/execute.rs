@@ -535,6 +535,9 @@ impl<S: State> Run<S> {
         };
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
+        if writes.rest().is_some_and(|rest| rest.is_void) {
+            writes = writes.how_it_went();
+        }
         writes.rest_mut().error = Some((&error).into());
         writes.rest_mut().handled = handled;
         self.tasks[ix].writes = writes;

@@ -24,6 +24,7 @@ use crate::id::{CheckpointId, name_key};
 use crate::node::{Command, Interrupt, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::{Put, State};
+use crate::store::Store;
 use crate::stream::{EventData, Mode, Values, View};
 use crate::wall::{Drops, Panicked, Walled, boxed, caught};
 
@@ -119,6 +120,8 @@ pub(crate) struct Run<S: State> {
     pub(super) plan: Arc<Plan<S>>,
     pub(super) codec: Option<&'static Codec<S>>,
     pub(super) cache: Option<Arc<dyn Cache>>,
+    /// The store of a graph inside, if the run has none.
+    pub(super) store: Option<Arc<dyn Store>>,
     pub(super) debug: bool,
     pub(super) shared: Arc<RunShared>,
     pub(super) config: LoopConfig,
@@ -173,7 +176,9 @@ pub(super) enum AtWork {
 
 impl<S: State> Run<S> {
     fn new(graph: CompiledStateGraph<S>, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver<S>>) -> Self {
-        let CompiledStateGraph { plan, codec, cache, debug, .. } = graph;
+        let CompiledStateGraph { plan, codec, cache, store, debug, .. } = graph;
+        let around = config.around.as_ref().and_then(|task| task.store.clone());
+        let store = around.or(store).filter(|_| shared.store.is_none());
         let namespace_key = name_key(&config.namespace);
         let draft = saver.as_ref().map(|saver| {
             let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
@@ -184,6 +189,7 @@ impl<S: State> Run<S> {
             plan,
             codec,
             cache,
+            store,
             debug,
             shared,
             config,

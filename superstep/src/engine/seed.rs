@@ -17,6 +17,7 @@ use crate::context::{Answering, Answers, Context, NullResume, Place, ReplayState
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
+use crate::store::Store;
 
 /// What limits a call: its sign of life, and its place.
 pub(super) struct CallLimits {
@@ -28,6 +29,7 @@ pub(super) struct CallLimits {
 pub(crate) struct StepSeed {
     pub(crate) run: Arc<RunShared>,
     pub(crate) permits: Option<Arc<Semaphore>>,
+    store: Option<Arc<dyn Store>>,
     /// The fields that have a value.
     pub(crate) present: Bits,
     pub(crate) namespace: String,
@@ -57,6 +59,7 @@ impl StepSeed {
         StepSeed {
             run: self.run.clone(),
             permits: self.permits.clone(),
+            store: self.store.clone(),
             present: self.present.clone(),
             namespace: self.namespace.clone(),
             checkpoint: self.checkpoint,
@@ -115,6 +118,7 @@ impl StepSeed {
         let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
         TaskContext {
             run: self.run.clone(),
+            store: self.store.clone(),
             node: node.clone(),
             id,
             namespace,
@@ -156,6 +160,7 @@ impl<S: State> Run<S> {
         let seed = StepSeed {
             run: self.shared.clone(),
             permits: self.shared.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            store: self.store.clone(),
             present: self.live.present.clone(),
             namespace: self.config.namespace.clone(),
             checkpoint,

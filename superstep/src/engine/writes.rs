@@ -35,6 +35,8 @@ pub(crate) struct Rest<S: State> {
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
     pub(crate) error: Option<TaskError>,
+    /// The task failed in a way that leaves nothing of what it wrote.
+    pub(crate) is_void: bool,
     /// An error handler takes over from it.
     pub(crate) handled: bool,
     pub(crate) interrupts: Option<Vec<Interrupt>>,
@@ -49,6 +51,7 @@ impl<S: State> Default for Rest<S> {
             sends: Vec::new(),
             returned: None,
             error: None,
+            is_void: false,
             handled: false,
             interrupts: None,
             resume: None,
@@ -64,6 +67,7 @@ impl<S: State> Clone for Rest<S> {
             sends: self.sends.clone(),
             returned: self.returned.clone(),
             error: self.error.clone(),
+            is_void: self.is_void,
             handled: self.handled,
             interrupts: self.interrupts.clone(),
             resume: self.resume.clone(),

@@ -387,7 +387,7 @@ impl<S: State> StateGraph<S> {
 
     /// Saves every step in this checkpointer: the run can be resumed, rewound and forked.
     ///
-    /// Inside a parent graph, the parent's checkpointer is used instead.
+    /// Inside a parent graph, the parent's checkpointer is used instead; if the outermost graph has none, nothing is saved.
     pub fn checkpointer(&mut self, checkpointer: impl Checkpointer) -> &mut Self
     where
         S: Persist,
@@ -397,7 +397,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// As a subgraph, keeps one history for all calls of one thread, in the parent's checkpointer.
+    /// As a subgraph, keeps one history for all calls of one thread, in the checkpointer of the outermost graph. If that has
+    /// none, nothing is saved, as in LangGraph.
     pub fn persistent(&mut self) -> &mut Self
     where
         S: Persist,
@@ -413,7 +414,7 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Long-term memory for the nodes.
+    /// Long-term memory for the nodes. Inside a parent graph that has a store, the parent's is used instead.
     pub fn store(&mut self, store: impl Store) -> &mut Self {
         self.settings.store = Some(Arc::new(store));
         self

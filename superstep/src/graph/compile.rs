@@ -11,7 +11,7 @@ use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
-use crate::node::{BoxedNode, NodeDefaults, NodeOptions, Outcome};
+use crate::node::{BoxedNode, CachePolicy, NodeDefaults, NodeOptions, Outcome};
 use crate::plan::{
     BranchPlan, ControlChannel, ControlKind, DEFAULT_HANDLER, END, Fields, HANDLER_OF, InputMode, NameTable, NodePlan,
     Numbers, Plan, ROOT, START, StopAt,
@@ -252,6 +252,10 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
                 let why = format!("managed values cannot be part of the {place}");
                 errors.push(BuildError::BadField { name: name.clone(), why });
             }
+            if graph.settings.hidden.contains(name) {
+                let why = format!("it is private and so no part of the {place}; leave it out of one of the lists");
+                errors.push(BuildError::BadField { name: name.clone(), why });
+            }
         }
     }
 }
@@ -267,6 +271,7 @@ fn check_fields<S: State>(graph: &StateGraph<S>, place: &str, names: &[String], 
 fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
+    check_cache("node defaults", graph.defaults.cache.as_ref(), errors);
     for (name, node, options) in &graph.nodes {
         if node.levels >= MAX_LEVELS {
             errors.push(BuildError::TooDeep { node: name.clone(), levels: node.levels, limit: MAX_LEVELS });
@@ -275,6 +280,7 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
             errors.push(BuildError::BadOption { place: format!("node `{name}`"), why: why.clone() });
         }
         check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
+        check_cache(&format!("node `{name}`"), options.cache.as_ref(), errors);
         for fields in [&options.fields, &options.writes].into_iter().flatten() {
             check_fields(graph, &format!("node `{name}`"), fields, errors);
         }
@@ -282,6 +288,13 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
             let why = "work on the blocking pool cannot be stopped, so it can have no timeout".to_owned();
             errors.push(BuildError::BadOption { place: format!("node `{name}`"), why });
         }
+    }
+}
+
+/// Results that are kept for no time.
+pub(super) fn check_cache<S: State>(place: &str, policy: Option<&CachePolicy<S>>, errors: &mut Vec<BuildError>) {
+    if let Some(why) = policy.and_then(|policy| crate::node::no_time_to_keep(policy.ttl)) {
+        errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }
 

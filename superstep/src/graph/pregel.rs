@@ -13,7 +13,7 @@ use crate::checkpoint::{Checkpointer, Codec};
 use crate::context::Context;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
+use crate::graph::compile::{CompiledStateGraph, check_cache, check_limits, finish, node_plan, reserved_fields};
 use crate::node::{
     BoxedNode, CachePolicy, Call, FromContext, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy,
 };
@@ -422,7 +422,13 @@ impl PregelBuilder {
             known(format!("node `{name}`"), &written);
         }
         for (name, node) in &self.nodes {
-            check_limits(&format!("node `{name}`"), node.timeout.as_ref(), Some(&node.retry), &mut errors);
+            let place = format!("node `{name}`");
+            check_limits(&place, node.timeout.as_ref(), Some(&node.retry), &mut errors);
+            check_cache(&place, node.cache.as_ref(), &mut errors);
+            if node.triggers.is_empty() {
+                let why = "nothing wakes it; let it subscribe to a channel with `subscribe_to`".to_owned();
+                errors.push(BuildError::BadOption { place, why });
+            }
         }
         if self.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
             let why = "a timeout must be greater than zero".to_owned();

@@ -114,6 +114,13 @@ impl RetryPolicy {
     }
 }
 
+/// What is wrong with how long results are kept.
+pub(crate) fn no_time_to_keep(ttl: Option<Duration>) -> Option<String> {
+    let is_none = ttl.is_some_and(|ttl| ttl.is_zero());
+    is_none
+        .then(|| "results that are kept for no time are never found; give the cache a longer `ttl`, or none".to_owned())
+}
+
 /// What is wrong with limits and policies.
 pub(crate) fn mistakes(timeout: Option<&TimeoutPolicy>, retry: &[RetryPolicy]) -> impl Iterator<Item = String> {
     let none = retry.iter().any(|r| r.max_attempts == 0);
@@ -172,7 +179,13 @@ impl TimeoutPolicy {
 
     pub(crate) fn mistake(&self) -> Option<String> {
         let zero = |d: Option<Duration>| d.is_some_and(|d| d.is_zero());
-        (zero(self.run) || zero(self.idle)).then(|| "a timeout must be greater than zero".to_owned())
+        if zero(self.run) || zero(self.idle) {
+            return Some("a timeout must be greater than zero".to_owned());
+        }
+        let is_idle_only = self.heartbeat_only && self.idle.is_none();
+        is_idle_only.then(|| {
+            "`on_heartbeat_only` is about an idle limit, and there is none; add one with `.idle(..)`".to_owned()
+        })
     }
 }
 
