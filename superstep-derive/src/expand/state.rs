@@ -151,6 +151,7 @@ fn difference(model: &Model) -> TokenStream {
         quote!(#write::#ident(after) => #changed.map(#write::#ident),)
     });
     quote! {
+        #[allow(clippy::needless_update)]
         fn difference(&self, (): &(), write: Self::Write) -> #private::Difference<Self::Write> {
             #[allow(unused_imports)]
             use #private::difference::{ByEq as _, ByPointer as _, Never as _};

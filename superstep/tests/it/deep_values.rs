@@ -441,7 +441,8 @@ async fn whatever_cannot_be_saved_the_error_names_the_thread() {
             ("by hand", Box::pin(async { still.update_state("t", deep(), Some("n")).await.map(drop) })),
             ("as input", Box::pin(async { still.thread("t").update_as_input(deep()).await.map(drop) })),
         ];
-        for (what, doing) in all {
+        // With `Exit` a send is delivered and never saved.
+        for (what, doing) in all.into_iter().filter(|(what, _)| (*what, durability) != ("send", Durability::Exit)) {
             let error = doing.await.expect_err(what);
             let cause = error.downcast_ref::<superstep::CheckpointError>();
             let Some(superstep::CheckpointError::Codec { thread, .. }) = cause else {

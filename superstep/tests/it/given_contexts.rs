@@ -76,11 +76,11 @@ impl Warnings {
 }
 
 #[derive(Default)]
-struct Words(String);
+struct Words(Vec<String>);
 
 impl Visit for Words {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0 += &format!("{}={value:?} ", field.name());
+        self.0.push(format!("{}={value:?}", field.name()));
     }
 }
 
@@ -96,7 +96,7 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut words = Words::default();
         event.record(&mut words);
-        self.0.lock().unwrap().push(words.0);
+        self.0.lock().unwrap().push(words.0.join(" "));
     }
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}

@@ -120,9 +120,6 @@ struct Renamer;
 #[async_trait]
 impl Agent for Renamer {
     type State = File;
-    fn name(&self) -> &str {
-        "renamer"
-    }
     async fn run(&self, file: File) -> Result<File, BoxError> {
         let name = format!("{} of {} pages", file.name, file.pages);
         Ok(File { name, ..file })

@@ -102,7 +102,7 @@ impl Hook for Weighs {
         let fields = record.fields.iter().map(|field| match &field.value {
             FieldValue::Whole(whole) => whole.len(),
             FieldValue::Tail(tail) => tail.iter().map(|write| write.len()).sum(),
-            _ => 0,
+            FieldValue::Absent => 0,
         });
         let writes = |task: &TaskRecord| task.writes.iter().map(|write| write.value.len()).sum::<usize>();
         *self.0.lock().unwrap() += fields.sum::<usize>() + record.writes.iter().map(writes).sum::<usize>();
