@@ -310,6 +310,23 @@ pub enum CheckpointError {
         /// What happened to it.
         why: String,
     },
+    /// A thread was saved by another graph, which shares nothing with this one that it could go on with.
+    #[error(
+        "thread `{thread}`{} was saved by {saved}, of which {graph} has no node; run it on a thread of another name or give \
+         each graph a checkpointer of its own. If it is an earlier form of this graph, say what became of one of its nodes \
+         with `renamed_node(..)` or `removed_node(..)` (of an entrypoint, with `renamed_from(..)`)",
+        inside(namespace)
+    )]
+    OtherGraph {
+        /// The thread.
+        thread: String,
+        /// Where in the thread: empty for the outermost graph.
+        namespace: String,
+        /// The graph that saved it, with its nodes and fields.
+        saved: String,
+        /// The graph that was to read it.
+        graph: String,
+    },
     /// A checkpoint was written by a newer release.
     #[error(
         "thread `{thread}`, checkpoint {checkpoint} has format {found}, this release reads up to {known}; update superstep"
@@ -360,6 +377,10 @@ pub enum CheckpointError {
 }
 
 shown_in_words!(CheckpointError);
+
+fn inside(namespace: &str) -> String {
+    if namespace.is_empty() { String::new() } else { format!(" in `{namespace}`") }
+}
 
 fn listed(fields: &[String]) -> String {
     fields.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

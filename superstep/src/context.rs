@@ -4,6 +4,7 @@
 //! nothing for it.
 
 mod answering;
+mod place;
 mod scope;
 mod waiting;
 
@@ -23,10 +24,11 @@ use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId};
 use crate::message::{Message, MessageChunk};
-use crate::node::{AnyContext, Interrupted, NodeError, Why};
+use crate::node::{GivenContext, Interrupted, NodeError, Why};
 use crate::store::Store;
 use crate::stream::{MessageEvent, Sink};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
+pub(crate) use place::Place;
 pub(crate) use scope::Scope;
 pub(crate) use waiting::{Waiter, Waiting};
 
@@ -57,7 +59,7 @@ pub(crate) struct RunShared {
     pub(crate) epoch: OnceLock<Epoch>,
     /// Makes the ids of checkpoints, for the graphs inside too.
     pub(crate) ids: OnceLock<Arc<IdSource>>,
-    pub(crate) contexts: Vec<AnyContext>,
+    pub(crate) contexts: Vec<GivenContext>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     /// Made when someone asks for it, unless the caller gave one.
@@ -67,7 +69,7 @@ pub(crate) struct RunShared {
     pub(crate) durability: Durability,
     pub(crate) checkpointer: Option<Arc<dyn Checkpointer>>,
     pub(crate) sink: Option<Sink>,
-    /// The most tasks of one graph that run at once.
+    /// The most tasks of one graph, and calls inside them, that run at once.
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) metadata: SharedMap<Value>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
@@ -82,6 +84,14 @@ impl RunShared {
     /// Whether somebody waits for messages as they are said.
     pub(crate) fn is_heard(&self) -> bool {
         self.sink.as_ref().is_some_and(Sink::wants_messages)
+    }
+
+    /// Tells of contexts that nobody asked for: most likely another type was meant.
+    pub(crate) fn warn_of_untaken(&self, graph: &str) {
+        for given in self.contexts.iter().filter(|given| !given.was_taken()) {
+            let context = given.type_name;
+            tracing::warn!(graph, context, "the run was given a context that nobody asked for by this type");
+        }
     }
 
     /// Why the run was asked to stop, if it was.
@@ -125,6 +135,8 @@ impl Drop for CancelOnDrop {
 
 pub(crate) struct TaskContext {
     pub(crate) run: Arc<RunShared>,
+    /// The store of its graph, if the run has none.
+    pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) node: Arc<str>,
     pub(crate) id: TaskId,
     /// `node:id` under the namespace of the graph.
@@ -142,6 +154,8 @@ pub(crate) struct TaskContext {
     pub(crate) replay: Option<Arc<ReplayState>>,
     pub(crate) failure: Option<NodeError>,
     pub(crate) pulse: Option<Arc<Pulse>>,
+    /// Its place, if the run limits how many tasks run at once.
+    pub(crate) place: Option<Arc<Place>>,
     pub(crate) calls: Option<Arc<dyn CallHost>>,
     pub(crate) previous: Option<Value>,
     pub(crate) cancel: CancellationToken,
@@ -324,14 +338,14 @@ impl Context {
         }
     }
 
-    /// The long-term store of the graph.
+    /// The long-term store: that of the outermost graph, or of a graph inside if those around it have none.
     pub fn store(&self) -> Option<&Arc<dyn Store>> {
-        self.task.run.store.as_ref()
+        self.task.run.store.as_ref().or(self.task.store.as_ref())
     }
 
     /// What the caller gave the run, by type.
     pub fn context<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.task.run.contexts.iter().rev().find_map(|c| c.clone().downcast().ok())
+        self.task.run.contexts.iter().find_map(GivenContext::take)
     }
 
     /// The node's name.

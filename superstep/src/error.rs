@@ -492,8 +492,8 @@ impl Error {
         Self::new(ErrorKind::Nesting, words)
     }
 
-    pub(crate) fn timed_out(node: &str, what: &str, limit: Duration) -> Self {
-        let did = format!("{} exceeded its {what} timeout of {limit:?}", called(node));
+    pub(crate) fn timed_out(node: &str, called: &str, what: &str, limit: Duration) -> Self {
+        let did = format!("{called} exceeded its {what} timeout of {limit:?}");
         Self::of_step(ErrorKind::Timeout, did, "").at(node)
     }
 

@@ -16,12 +16,12 @@ use crate::checkpoint::Checkpointer;
 use crate::context::{Context, lock};
 use crate::engine::{CallFn, RunInput};
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
-use crate::graph::{CompiledStateGraph, Persistence, Settings, finish_plan, node_plan};
+use crate::graph::{CompiledStateGraph, Evolution, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::names::START;
 use crate::node::{
     AnyNode, BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of,
-    mistakes,
+    mistakes, no_time_to_keep,
 };
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
@@ -242,7 +242,8 @@ pub struct Entrypoint<I> {
     store: Option<Arc<dyn Store>>,
     cache: Option<Arc<dyn Cache>>,
     retry: Vec<RetryPolicy>,
-    timeout: Option<Duration>,
+    timeout: Option<TimeoutPolicy>,
+    evolution: Evolution,
     input: PhantomData<fn(I)>,
 }
 
@@ -270,8 +271,24 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
             cache: None,
             retry: Vec::new(),
             timeout: None,
+            evolution: Evolution::default(),
             input: PhantomData,
         }
+    }
+
+    /// Says that it had another name when threads were saved: what it saved for its next run, and what was left for it to
+    /// do, is this one's.
+    ///
+    /// ```
+    /// use superstep::{Entrypoint, Previous};
+    /// let sum = Entrypoint::new("total", async |n: i64, before: Previous<i64>| before.0.unwrap_or(0) + n)
+    ///     .renamed_from("sum")
+    ///     .compile();
+    /// # let _ = sum;
+    /// ```
+    pub fn renamed_from(mut self, old: impl Into<String>) -> Self {
+        self.evolution.rename(old.into(), self.name.clone());
+        self
     }
 
     /// Saves results, so that the workflow can be resumed.
@@ -298,16 +315,18 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         self
     }
 
-    /// Limits how long an attempt may take.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
+    /// Limits how long an attempt may take, or how long it may be silent; a bare duration limits the whole attempt.
+    ///
+    /// Events, calls of tasks and [`Context::heartbeat`] are signs of life. What a task that it called does is not.
+    pub fn timeout(mut self, limit: impl Into<TimeoutPolicy>) -> Self {
+        self.timeout = Some(limit.into());
         self
     }
 
     /// Makes it ready to run.
     pub fn compile(self) -> CompiledEntrypoint<I> {
         let run = self.run;
-        let timeout = self.timeout.map(TimeoutPolicy::from);
+        let timeout = self.timeout;
         let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.retry).next());
         let mistake = mistake.map(|why| format!("entrypoint `{}`: {why}", self.name));
         let start = move |call: Call<'_>| -> NodeFuture {
@@ -340,6 +359,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         let mut settings = Settings::named(self.name.clone());
         settings.checkpointer = self.persistence;
         settings.codec = Some(Codec::of());
+        settings.evolution = self.evolution;
         settings.store = self.store;
         settings.cache = self.cache;
         let mut plan = finish_plan::<Returned>(vec![node], names, control, Arc::new(()), &settings);
@@ -421,7 +441,7 @@ fn input_of(input: impl Serialize) -> RunInput {
 #[derive(Clone, Default)]
 pub(crate) struct CallOptions {
     pub(crate) retry: Vec<RetryPolicy>,
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Option<TimeoutPolicy>,
     /// The name of the function's type: tells tasks of one name apart in a cache.
     pub(crate) made_of: &'static str,
     /// Whether results are cached, and for how long.
@@ -513,9 +533,22 @@ where
         self
     }
 
-    /// Limits how long an attempt may take.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.options.timeout = Some(limit);
+    /// Limits how long an attempt may take, or how long it may be silent; a bare duration limits the whole attempt.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use superstep::{BoxError, Context, Task, TimeoutPolicy};
+    /// let fetch = Task::new("fetch", async |pages: u32, cx: Context| {
+    ///     for _ in 0..pages { cx.heartbeat(); }
+    ///     Ok::<_, BoxError>(pages)
+    /// })
+    /// .timeout(TimeoutPolicy::idle_only(Duration::from_secs(5)));
+    /// # let _ = fetch;
+    /// ```
+    ///
+    /// Events, calls of other tasks and [`Context::heartbeat`] are signs of life, as they are of a node.
+    pub fn timeout(mut self, limit: impl Into<TimeoutPolicy>) -> Self {
+        self.options.timeout = Some(limit.into());
         self
     }
 
@@ -536,8 +569,10 @@ where
             answers.calls += 1;
             answers.calls - 1
         };
-        let timeout = self.options.timeout.map(TimeoutPolicy::from);
-        let mistake = nameless(&self.name).or_else(|| mistakes(timeout.as_ref(), &self.options.retry).next());
+        let timeout = self.options.timeout.as_ref();
+        let mistake = nameless(&self.name)
+            .or_else(|| mistakes(timeout, &self.options.retry).next())
+            .or_else(|| no_time_to_keep(self.options.cache.flatten()));
         let running = match (serde_json::to_value(argument), cx.task.calls.clone()) {
             _ if mistake.is_some() => {
                 let words = format!("task `{}`: {}", self.name, mistake.unwrap_or_default());

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence, level_below};
 use crate::graph_output::Output;
 use crate::id::CheckpointId;
-use crate::node::{AnyContext, Command, Resume};
+use crate::node::{Command, GivenContext, Resume};
 use crate::plan::{Fields, StopAt};
 use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State};
@@ -125,11 +125,11 @@ pub(crate) struct Options {
     checkpoint: Option<CheckpointId>,
     namespace: Option<(String, BTreeMap<String, CheckpointId>)>,
     recursion_limit: usize,
-    durability: Durability,
+    durability: Option<Durability>,
     stop_before: Option<Vec<String>>,
     stop_after: Option<Vec<String>>,
     output: Option<Vec<String>>,
-    contexts: Vec<AnyContext>,
+    contexts: Vec<GivenContext>,
     control: Option<RunControl>,
     cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
@@ -150,7 +150,7 @@ impl Default for Options {
             checkpoint: None,
             namespace: None,
             recursion_limit: DEFAULT_LIMIT,
-            durability: Durability::default(),
+            durability: None,
             stop_before: None,
             stop_after: None,
             output: None,
@@ -219,9 +219,9 @@ macro_rules! run_options {
             $self
         }
 
-        /// When steps are saved.
+        /// When steps are saved. Without a checkpointer nothing is, and a warning in the log says so.
         pub fn durability(mut $self, durability: Durability) -> Self {
-            $options.durability = durability;
+            $options.durability = Some(durability);
             $self
         }
 
@@ -243,9 +243,13 @@ macro_rules! run_options {
             $self
         }
 
-        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime).
+        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime); the last of a type counts.
+        ///
+        /// A node that asks for a type that was not given fails with an error that names what was. A context that nobody has
+        /// asked for when the run comes to its end is named in a warning in the log.
         pub fn context<T: Any + Send + Sync>(mut $self, context: T) -> Self {
-            $options.contexts.push(Arc::new(context));
+            $options.contexts.retain(|given| !given.is::<T>());
+            $options.contexts.push(GivenContext::new(context));
             $self
         }
 
@@ -261,7 +265,11 @@ macro_rules! run_options {
             $self
         }
 
-        /// The most tasks that run at once.
+        /// The most tasks that run at once: nodes, tasks that were sent, and calls of [`Task`](crate::Task)s inside them.
+        ///
+        /// It holds for each graph of the run by itself: a graph inside a node has as many places of its own. A task that
+        /// waits while its own calls are under way gives its place to them and takes one again when they have ended, so no
+        /// limit keeps a run from its end.
         pub fn max_concurrency(mut $self, tasks: usize) -> Self {
             $options.max_concurrency = Some(tasks);
             $self
@@ -312,14 +320,18 @@ impl<S: State> Invoke<S> {
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
         let span = tracing::debug_span!("run", graph = &*self.graph.core.plan.name, thread = shared.thread.as_deref());
-        let (mut run, input) = self.begin(shared, output, level)?;
+        let graph_name = self.graph.core.plan.name.clone();
+        let (mut run, input) = self.begin(shared.clone(), output, level)?;
         let ended = {
             use tracing::Instrument;
             let driven = boxed(|| run.run().drive(input));
             if span.is_disabled() { driven.await? } else { driven.instrument(span).await? }
         };
         let interrupts = match ended {
-            Ended::Done => Vec::new(),
+            Ended::Done => {
+                shared.warn_of_untaken(&graph_name);
+                Vec::new()
+            }
             Ended::Paused(interrupts) => interrupts,
             Ended::Parent(_) => {
                 return Err(Error::new(
@@ -453,7 +465,10 @@ impl Options {
         if checkpointer.is_some() && self.thread.is_none() {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
-        if self.checkpoint.is_some() && checkpointer.is_none() {
+        if checkpointer.is_none() && self.durability.is_some() {
+            tracing::warn!(graph = graph.name(), "`durability` has no effect: the graph has no checkpointer");
+        }
+        if (self.checkpoint.is_some() || self.namespace.is_some()) && checkpointer.is_none() {
             return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
         }
         for (key, value) in self.metadata.iter().filter(|_| checkpointer.is_some()) {
@@ -470,7 +485,7 @@ impl Options {
             control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
-            durability: self.durability,
+            durability: self.durability.unwrap_or_default(),
             checkpointer,
             sink,
             max_concurrency: self.max_concurrency,

@@ -134,8 +134,8 @@ pub use error::{
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
     CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, Migrated,
-    NamedPath, NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, Subgraph,
-    Then,
+    NamedPath, NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, StepFn,
+    Subgraph, Then,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};

@@ -10,3 +10,7 @@ pub(crate) const ROOT: &str = "__root__";
 pub(crate) const HANDLER_OF: &str = "__error_handler__";
 /// The handler of nodes that have none of their own.
 pub(crate) const DEFAULT_HANDLER: &str = "__default_error_handler__";
+/// The name of graphs that were given none.
+pub(crate) const DEFAULT_NAME: &str = "graph";
+/// The name of graphs of bare channels.
+pub(crate) const PREGEL_NAME: &str = "pregel";

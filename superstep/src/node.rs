@@ -15,6 +15,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::Context;
 use crate::error::BoxError;
@@ -35,8 +36,7 @@ pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why, json_of};
 pub use interrupt::{Interrupted, Resume};
 pub use json::JsonInput;
-pub(crate) use options::CacheRule;
-pub(crate) use options::mistakes;
+pub(crate) use options::{CacheKeyFn, CacheRule, mistakes, no_time_to_keep};
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
@@ -89,6 +89,19 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// This call, with another input.
+    pub(crate) fn seeing<'b>(&'b mut self, input: Given<'b>, state: Option<&'b Snapshot>) -> Call<'b> {
+        Call {
+            plan: self.plan,
+            node: self.node,
+            input,
+            state,
+            present: self.present,
+            step: self.step,
+            stop: self.stop,
+            context: &mut *self.context,
+        }
+    }
     /// This call, with another context.
     pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b> {
         Call {
@@ -133,6 +146,8 @@ pub(crate) struct AnyNode {
     pub(crate) needs_present: bool,
     /// Whether what it returns may say where to go.
     pub(crate) steers: bool,
+    /// Whether it takes of the state only what its options let it see.
+    pub(crate) narrows: bool,
     /// What is wrong with how it was made.
     pub(crate) mistakes: Vec<String>,
 }
@@ -151,6 +166,7 @@ impl AnyNode {
             asks: true,
             needs_present: false,
             steers: false,
+            narrows: false,
             mistakes: Vec::new(),
         }
     }
@@ -174,5 +190,30 @@ impl<S> Clone for BoxedNode<S> {
     }
 }
 
-/// A value shared with a node by its type.
-pub(crate) type AnyContext = Arc<dyn Any + std::marker::Send + Sync>;
+/// A value shared with nodes by its type.
+pub(crate) struct GivenContext {
+    value: Arc<dyn Any + std::marker::Send + Sync>,
+    pub(crate) type_name: &'static str,
+    was_taken: AtomicBool,
+}
+
+impl GivenContext {
+    pub(crate) fn new<T: Any + std::marker::Send + Sync>(value: T) -> Self {
+        Self { value: Arc::new(value), type_name: std::any::type_name::<T>(), was_taken: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is<T: Any>(&self) -> bool {
+        (*self.value).is::<T>()
+    }
+
+    /// The value, if it is a `T`.
+    pub(crate) fn take<T: Any + std::marker::Send + Sync>(&self) -> Option<Arc<T>> {
+        let taken = self.value.clone().downcast().ok()?;
+        self.was_taken.store(true, Ordering::Relaxed);
+        Some(taken)
+    }
+
+    pub(crate) fn was_taken(&self) -> bool {
+        self.was_taken.load(Ordering::Relaxed)
+    }
+}

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::bits::Bits;
 use crate::checkpoint::Texts;
 use crate::graph::{Diagnostic, Evolution, Path, PathFn};
+use crate::names::{DEFAULT_NAME, PREGEL_NAME};
 use crate::node::{AnyNode, CacheRule, RetryPolicy, TimeoutPolicy};
 use crate::state::erased::{AnyState, StateType};
 use crate::state::{FieldKind, FieldSpec};
@@ -58,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) stop_before: StopAt,
     pub(crate) stop_after: StopAt,
     pub(crate) step_timeout: Option<std::time::Duration>,
+    /// Whether names of nodes that the graph does not have are ignored where a run is led to them.
+    pub(crate) ignores_unknown: bool,
     /// The version of the state.
     pub(crate) version: u32,
     /// What earlier versions of the graph were like.
@@ -249,6 +252,11 @@ impl Plan {
     /// Where the text stands that puts a node's tasks in the order in which writes are applied.
     pub(crate) fn path_text(&self, node: usize) -> usize {
         self.triggered.len() + node
+    }
+
+    /// The name that its user gave it, if one was given.
+    pub(crate) fn given_name(&self) -> Option<&str> {
+        Some(&*self.name).filter(|name| *name != DEFAULT_NAME && *name != PREGEL_NAME)
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<usize> {

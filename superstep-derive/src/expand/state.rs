@@ -29,20 +29,25 @@ pub(super) fn expand(model: &Model) -> TokenStream {
 fn facts(model: &Model) -> TokenStream {
     let (write, private) = (&model.write, model.private());
     let specs = model.fields.iter().map(|field| {
-        let (name, kind) = (&field.name, kind(field));
-        quote!(#private::FieldSpec::new(#name, #private::FieldKind::#kind),)
+        let (name, kind) = (&field.name, kind(field, &private));
+        quote!(#private::FieldSpec::new(#name, #kind),)
     });
     let defaults = model.fields.iter().map(|field| {
         let (ident, default) = (&field.ident, default(field));
         quote!(#ident: #default,)
     });
     let numbers = model.numbered().map(|(ix, Field { ident, .. })| quote!(#write::#ident(_) => #ix,));
+    // Only an inline constant may name the type parameters, which the type of a reducer may depend on.
+    let specs = if model.fields.iter().any(|field| matches!(field.kind.rule, Rule::Reducer(_))) {
+        quote!(const { &[#(#specs)*] })
+    } else {
+        quote!(const FIELDS: &[#private::FieldSpec] = &[#(#specs)*]; FIELDS)
+    };
     let version = model.version.map(|version| quote!(fn version((): &()) -> u32 { #version }));
     quote! {
         #version
         fn fields((): &()) -> &[#private::FieldSpec] {
-            const FIELDS: &[#private::FieldSpec] = &[#(#specs)*];
-            FIELDS
+            #specs
         }
         fn empty((): &()) -> Self {
             Self { #(#defaults)* }
@@ -53,19 +58,24 @@ fn facts(model: &Model) -> TokenStream {
     }
 }
 
-fn kind(field: &Field) -> TokenStream {
-    match field.kind.rule {
+fn kind(field: &Field, private: &TokenStream) -> TokenStream {
+    let kind = match &field.kind.rule {
+        Rule::Reducer(with) => {
+            let ty = &field.ty;
+            return quote!(#private::typed::reducer_kind::<#ty, _>(&|| #private::typed::type_of(&(#with))));
+        }
         Rule::LastValue => quote!(LastValue),
         Rule::Append => quote!(Append),
         Rule::Delta => quote!(Delta),
         Rule::Messages => quote!(Messages),
-        Rule::Sum | Rule::Max | Rule::Reduce(_) | Rule::Reducer(_) => quote!(Reducer),
+        Rule::Sum | Rule::Max | Rule::Reduce(_) => quote!(Reducer),
         Rule::Any => quote!(AnyValue),
         Rule::Ephemeral => quote!(Ephemeral),
         Rule::Topic { accumulate: false } => quote!(Topic),
         Rule::Topic { accumulate: true } => quote!(TopicAccumulate),
         Rule::Untracked => quote!(Untracked),
-    }
+    };
+    quote!(#private::FieldKind::#kind)
 }
 
 fn default(field: &Field) -> TokenStream {
@@ -141,6 +151,7 @@ fn difference(model: &Model) -> TokenStream {
         quote!(#write::#ident(after) => #changed.map(#write::#ident),)
     });
     quote! {
+        #[allow(clippy::needless_update)]
         fn difference(&self, (): &(), write: Self::Write) -> #private::Difference<Self::Write> {
             #[allow(unused_imports)]
             use #private::difference::{ByEq as _, ByPointer as _, Never as _};

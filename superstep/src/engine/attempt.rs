@@ -16,16 +16,16 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Interrupt;
-use crate::context::{Context, Waiter, lock};
+use crate::context::{Context, Place, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
-use crate::graph::{PathFn, Routes, SyncPath};
+use crate::graph::{Path, PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::names::{END, START};
 use crate::node::{
     AnyOutcome, Call, Given, Goto, Interrupted, Next, NodeError, ParentCommand, RetryPolicy, Steer, TaskInput,
     TimeoutPolicy,
 };
-use crate::plan::Plan;
+use crate::plan::{NodePlan, Plan};
 use crate::state::erased::{AnyUpdate, Snapshot, Writes};
 use crate::wall::{Panicked, Walled, boxed, caught, words_of};
 
@@ -58,7 +58,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    fn new(heartbeat_only: bool) -> Self {
+    pub(super) fn new(heartbeat_only: bool) -> Self {
         Self { last: Mutex::new(Instant::now()), heartbeat_only }
     }
 
@@ -122,10 +122,11 @@ pub(crate) struct Finished {
 
 impl Job {
     pub(crate) async fn run(self) -> Finished {
-        let _permit = match &self.seed.permits {
-            Some(permits) => boxed(|| permits.clone().acquire_owned()).await.ok(),
+        let taken = match &self.seed.permits {
+            Some(permits) => Some(boxed(|| Place::take(permits)).await),
             None => None,
         };
+        let place = taken.as_ref().map(|taken| &taken.0);
         let node = &self.plan.nodes[self.node];
         if node.blocking && self.timeout.is_some() {
             return Finished { ix: self.ix, writes: TaskWrites::default(), end: End::Failed(no_timeout(&node.name)) };
@@ -140,7 +141,7 @@ impl Job {
             if let Some(cx) = &context {
                 cx.task.begin_attempt(failures + 1);
             }
-            let (writes, end) = self.attempt(&mut context, pulse.as_ref(), failures + 1).await;
+            let (writes, end) = self.attempt(&mut context, pulse.as_ref(), place, failures + 1).await;
             let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
             let error = error.in_step(self.seed.step);
             failures += 1;
@@ -168,10 +169,11 @@ impl Job {
         &self,
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
+        place: Option<&Arc<Place>>,
         attempt: u32,
     ) -> (TaskWrites, End) {
         let node = &self.plan.nodes[self.node];
-        let (future, span) = self.start(context, pulse, attempt);
+        let (future, span) = self.start(context, pulse, place, attempt);
         let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
         let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
         let result = if node.blocking {
@@ -190,6 +192,7 @@ impl Job {
         &self,
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
+        place: Option<&Arc<Place>>,
         attempt: u32,
     ) -> (crate::node::NodeFuture, tracing::Span) {
         let node = &self.plan.nodes[self.node];
@@ -198,7 +201,9 @@ impl Job {
             let _entered = span.enter();
             let mut make = || {
                 context
-                    .get_or_insert_with(|| self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned()))
+                    .get_or_insert_with(|| {
+                        self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned(), place.cloned())
+                    })
                     .clone()
             };
             let call = Call {
@@ -213,6 +218,10 @@ impl Job {
             };
             let future = call_node(&self.plan, call);
             if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
+        };
+        let future = match place {
+            Some(place) => place.clone().hold(future),
+            None => future,
         };
         (future, span)
     }
@@ -343,6 +352,15 @@ impl Future for Watched<'_> {
 
 async fn in_time(future: Watched<'_>, timeout: Option<TimeoutPolicy>, pulse: Option<&Arc<Pulse>>) -> NodeResult {
     let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
+    within(future, timeout, pulse).await.unwrap_or_else(|(what, limit)| Err(Crash::TimedOut(what, limit)))
+}
+
+/// What came of a future within its limits; else which of them was exceeded.
+pub(super) async fn within<T>(
+    future: impl Future<Output = T>,
+    timeout: TimeoutPolicy,
+    pulse: &Pulse,
+) -> Result<T, (&'static str, Duration)> {
     let mut future = std::pin::pin!(future);
     let mut run = std::pin::pin!(async {
         match timeout.run {
@@ -358,13 +376,13 @@ async fn in_time(future: Watched<'_>, timeout: Option<TimeoutPolicy>, pulse: Opt
     });
     std::future::poll_fn(|cx| {
         if let Poll::Ready(result) = future.as_mut().poll(cx) {
-            return Poll::Ready(result);
+            return Poll::Ready(Ok(result));
         }
         if run.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(Crash::TimedOut("run", timeout.run.unwrap_or_default())));
+            return Poll::Ready(Err(("run", timeout.run.unwrap_or_default())));
         }
         if idle.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(Crash::TimedOut("idle", timeout.idle.unwrap_or_default())));
+            return Poll::Ready(Err(("idle", timeout.idle.unwrap_or_default())));
         }
         Poll::Pending
     })
@@ -412,7 +430,7 @@ pub(crate) fn settle(result: NodeResult, context: Option<&Context>, node: &str) 
         Ok(outcome) => Ok(outcome),
         Err(Crash::Error(error)) => Err(End::Failed(failure_of(error, node))),
         Err(Crash::Panic(text)) => Err(End::Failed(Error::panicked(node, &called(node), &text))),
-        Err(Crash::TimedOut(what, limit)) => Err(End::Failed(Error::timed_out(node, what, limit))),
+        Err(Crash::TimedOut(what, limit)) => Err(End::Failed(Error::timed_out(node, &called(node), what, limit))),
         Err(Crash::Cancelled) => Err(End::Failed(Error::cancelled().at(node))),
     }
 }
@@ -489,22 +507,17 @@ impl Plan {
         let node = &self.nodes[node];
         if let Some(steer) = steer {
             for goto in steer.goto {
-                if let Some(why) = goto.mistake() {
-                    return Err(failed_to_route(refused(&called(&node.name), &node.name, &why), writes));
+                if let Err(error) = self.go(goto, node, None, writes) {
+                    writes.rest_mut().is_void = true;
+                    return Err(End::Failed(error));
                 }
-                if let Goto::Send(send) = &goto
-                    && !node.hidden
-                    && let Some(to) = runs_nothing(&send.node)
-                {
-                    return Err(failed_to_route(sent_nowhere(&called(&node.name), &node.name, to), writes));
-                }
-                self.go(goto, writes);
             }
             match steer.next {
                 Some(Next::End) => return Ok(false),
                 Some(Next::Node(name)) => {
                     if !self.leads_to(&name, writes) {
-                        return Err(failed_to_route(self.no_such_next(&node.name, &name), writes));
+                        writes.rest_mut().is_void = true;
+                        return Err(End::Failed(self.no_such_next(&node.name, &name)));
                     }
                     return Ok(false);
                 }
@@ -519,8 +532,7 @@ impl Plan {
     /// A node chose a successor that the graph does not have.
     #[cold]
     fn no_such_next(&self, node: &str, next: &str) -> Error {
-        let known = self.nodes.iter().filter(|n| n.wake.is_some()).map(|n| &*n.name);
-        let hint = Hint::near(next, known);
+        let hint = self.near(next);
         let (shown, advice) = match next {
             START => ("START".to_owned(), "name the node to go to".to_owned()),
             _ => (format!("{next:?}"), format!("add it with `add_node({next:?}, ..)`")),
@@ -530,19 +542,86 @@ impl Plan {
         Error::of_step(ErrorKind::Invalid, did, &rest).at(node)
     }
 
-    fn go(&self, goto: Goto, writes: &mut TaskWrites) {
+    /// The known node whose name is nearest to this one.
+    fn near(&self, name: &str) -> Hint {
+        Hint::near(name, self.nodes.iter().filter(|n| n.wake.is_some()).map(|n| &*n.name))
+    }
+
+    /// Goes where a node wants to, or the path of a conditional edge of it.
+    fn go(&self, goto: Goto, from: &NodePlan, path: Option<&Path>, writes: &mut TaskWrites) -> Result<(), Error> {
+        if let Some(why) = goto.mistake() {
+            return Err(refused(&leader(from, path), &from.name, &why));
+        }
         match goto {
-            Goto::Send(send) => writes.rest_mut().sends.push(send),
-            Goto::Node(name) => self.go_to(&name, writes),
+            Goto::Send(send) => {
+                self.check_send(&send, from, path, writes)?;
+                writes.rest_mut().sends.push(send);
+                Ok(())
+            }
+            Goto::Node(name) => self.go_to(&name, from, path, writes),
+        }
+    }
+
+    /// What is sent must be for a node.
+    fn check_send(
+        &self,
+        send: &crate::node::Send,
+        from: &NodePlan,
+        path: Option<&Path>,
+        writes: &mut TaskWrites,
+    ) -> Result<(), Error> {
+        if let Some(to) = runs_nothing(&send.node) {
+            let is_refused = match path {
+                None => !from.hidden,
+                Some(_) => to == "END" || !self.ignores_unknown,
+            };
+            return if is_refused { Err(sent_nowhere(&leader(from, path), &from.name, to)) } else { Ok(()) };
+        }
+        match self.node(&send.node) {
+            Some(_) => Ok(()),
+            None => self.no_such_target(&format!("{} sent to", leader(from, path)), &from.name, &send.node, writes),
         }
     }
 
     #[inline(always)]
-    fn go_to(&self, name: &str, writes: &mut TaskWrites) {
+    fn go_to(&self, name: &str, from: &NodePlan, path: Option<&Path>, writes: &mut TaskWrites) -> Result<(), Error> {
         if !self.leads_to(name, writes) {
-            tracing::warn!(node = name, "there is no such node to go to");
+            let verb = if path.is_some() { "led to" } else { "goes to" };
+            self.no_such_target(&format!("{} {verb}", leader(from, path)), &from.name, name, writes)?;
             writes.done = true;
         }
+        Ok(())
+    }
+
+    /// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
+    #[cold]
+    fn no_such_target(&self, did: &str, from: &str, to: &str, writes: &mut TaskWrites) -> Result<(), Error> {
+        self.unknown_target(did, from, to).inspect_err(|_| writes.rest_mut().is_void = true)
+    }
+
+    /// Somebody chose a node that the graph does not have: an error, unless the graph passes such names over.
+    #[cold]
+    pub(crate) fn unknown_target(&self, did: &str, from: &str, to: &str) -> Result<(), Error> {
+        if self.ignores_unknown {
+            tracing::warn!(
+                graph = &*self.name,
+                from,
+                node = to,
+                "{did} a node that the graph does not have; it is ignored"
+            );
+            return Ok(());
+        }
+        let (shown, advice) = match to {
+            START => ("`START`".to_owned(), "name a node".to_owned()),
+            END => ("`END`".to_owned(), "name a node".to_owned()),
+            _ => (format!("`{to}`"), format!("add it with `add_node({to:?}, ..)`")),
+        };
+        let rest = format!(
+            ", but the graph has no such node{}; {advice}, or let the graph ignore such names with \
+             `ignore_unknown_targets(true)`",
+            self.near(to)
+        );
+        Err(Error::of_step(ErrorKind::Invalid, format!("{did} {shown}"), &rest).at(from))
     }
 
     /// Wakes the node with this name; false if there is none.
@@ -609,49 +688,44 @@ impl Plan {
         routes: Result<Routes, BoxError>,
         writes: &mut TaskWrites,
     ) -> Result<(), Error> {
-        let from = &self.nodes[node].name;
+        let (node, path) = (&self.nodes[node], Some(&branch.path));
+        let from = &node.name;
         let routes = routes.map_err(|error| path_failure(error, from))?;
         // Most paths name one node; what needs labels or is no node is looked at below.
         if let ([Goto::Node(name)], None) = (&*routes, &branch.map)
             && name != START
         {
-            self.go_to(name, writes);
-            return Ok(());
+            return self.go_to(name, node, path, writes);
         }
         let mapped = match &branch.map {
             None => routes,
             Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,
         };
-        for route in &mapped {
-            match route {
-                Goto::Node(name) if name == START => {
-                    let did = format!("a conditional edge of `{from}` led to `START`");
-                    return Err(Error::of_step(ErrorKind::Invalid, did, "").at(from));
-                }
-                Goto::Send(send) if send.node == END => {
-                    return Err(sent_nowhere(&format!("a conditional edge of `{from}`"), from, "END"));
-                }
-                route => {
-                    if let Some(why) = route.mistake() {
-                        return Err(refused(&format!("a conditional edge of `{from}`"), from, &why));
-                    }
-                }
-            }
+        if mapped.iter().any(|route| matches!(route, Goto::Node(name) if name == START)) {
+            let did = format!("{} led to `START`", leader(node, path));
+            return Err(Error::of_step(ErrorKind::Invalid, did, "").at(from));
         }
-        mapped.into_iter().for_each(|route| self.go(route, writes));
-        Ok(())
+        mapped.into_iter().try_for_each(|route| self.go(route, node, path, writes))
     }
 }
 
-/// A node that cannot go where it wants to has failed, and what it wrote is dropped: it runs again.
+/// How errors speak of a node that chose where to go, or of a conditional edge of it.
 #[cold]
-fn failed_to_route(error: Error, writes: &mut TaskWrites) -> End {
-    writes.puts.clear();
-    writes.signals.clear();
-    if !writes.sends().is_empty() {
-        writes.rest_mut().sends.clear();
+fn leader(node: &NodePlan, path: Option<&Path>) -> String {
+    match path {
+        None if node.hidden => "the command that the run began with".to_owned(),
+        None => called(&node.name),
+        Some(path) => edge_of(path.name.as_deref(), &node.name),
     }
-    End::Failed(error)
+}
+
+/// How errors speak of a conditional edge.
+fn edge_of(path: Option<&str>, from: &str) -> String {
+    let from = if from == START { "START" } else { from };
+    match path {
+        Some(path) => format!("the conditional edge `{path}` of `{from}`"),
+        None => format!("a conditional edge of `{from}`"),
+    }
 }
 
 /// The name by which users know a place that nothing can be sent to.
@@ -683,9 +757,7 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
             Some((_, target)) => Ok(Goto::from(target.clone())),
             None => {
                 let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
-                let edge =
-                    path.map_or_else(|| "a conditional edge".to_owned(), |p| format!("the conditional edge `{p}`"));
-                let did = format!("{edge} of `{from}` returned `{label}`");
+                let did = format!("{} returned `{label}`", edge_of(path, from));
                 let rest = format!(", which its map does not have; it has {known:?}");
                 Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
             }

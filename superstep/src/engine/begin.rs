@@ -16,7 +16,7 @@ use crate::checkpoint::{Interrupt, ListQuery, Source};
 use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
-use crate::names::END;
+use crate::names::{END, START};
 use crate::node::{Answers, AnyCommand, Goto};
 use crate::plan::InputMode;
 use crate::state::erased::Writes;
@@ -261,7 +261,7 @@ impl Run {
             if let Some(why) = to.mistake() {
                 return Err(Error::invalid(format!("the command: {why}")));
             }
-            self.command_goto(to, &mut writes);
+            self.command_goto(to, &mut writes)?;
         }
         let resume = match command.resume.map(|r| r.0) {
             Some(_) if self.saver.is_none() => {
@@ -314,19 +314,29 @@ impl Run {
         Ok((writes, goto))
     }
 
-    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites) {
+    fn command_goto(&self, to: &Goto, writes: &mut TaskWrites) -> Result<(), Error> {
         match to {
-            Goto::Send(send) => writes.rest_mut().sends.push(send.clone()),
+            Goto::Send(send) => {
+                if self.plan.node(&send.node).is_none_or(|node| self.plan.nodes[node].hidden) {
+                    self.unknown_in_command("sends to", &send.node)?;
+                }
+                writes.rest_mut().sends.push(send.clone());
+            }
             Goto::Node(name) => match self.plan.node(name).and_then(|n| self.plan.nodes[n].wake) {
                 Some(channel) => writes.signals.push((channel, 0)),
                 None => {
                     if name != END {
-                        tracing::warn!(node = &**name, "there is no such node to go to");
+                        self.unknown_in_command("goes to", name)?;
                     }
                     writes.done = true;
                 }
             },
         }
+        Ok(())
+    }
+
+    fn unknown_in_command(&self, verb: &str, to: &str) -> Result<(), Error> {
+        self.plan.unknown_target(&format!("the command that the run begins with {verb}"), START, to)
     }
 
     /// An answer must be for a question of this checkpoint.

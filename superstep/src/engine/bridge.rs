@@ -7,7 +7,7 @@ use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
 use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
 use crate::graph::{Now, Piece, SavedFields};
-use crate::names::{DEFAULT_HANDLER, HANDLER_OF};
+use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::node::{Goto, Send};
 use crate::plan::Plan;
 use crate::value::Blob;
@@ -22,6 +22,9 @@ pub(super) struct Bridge {
     channels: Vec<Passage>,
     seen: Vec<Option<usize>>,
     nodes: Vec<String>,
+    fields: Vec<String>,
+    /// The name that the graph had been given, if that is known.
+    name: Option<String>,
     /// Nodes that had another name.
     pub(super) former: Vec<(usize, Arc<str>)>,
 }
@@ -41,7 +44,7 @@ pub(super) enum Passage {
     Lost(String),
 }
 
-/// The version of a state as the names of its graph tell it; the rest of them is passed over.
+/// The version of a state as the names of its graph tell it; what follows is left.
 pub(super) fn read_version(input: &mut Reader<'_>) -> Result<u32, String> {
     if input.is_empty() {
         return Ok(1);
@@ -53,8 +56,13 @@ impl Bridge {
     pub(super) fn read(plan: &Plan, shape: &[u8]) -> Result<Self, String> {
         let mut input = Reader::new(shape);
         let mut channels = Vec::new();
+        let mut fields = Vec::new();
         for _ in 0..input.number()? {
-            channels.push(passage(plan, input.text()?));
+            let name = input.text()?;
+            channels.push(passage(plan, name));
+            if name != START && !name.starts_with(BRANCH) && !name.starts_with(JOIN) {
+                fields.push(name.to_owned());
+            }
         }
         let (mut seen, mut nodes, mut former) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..input.number()? {
@@ -72,7 +80,37 @@ impl Bridge {
             }
         }
         let version = read_version(&mut input)?;
-        Ok(Self { version, channels, seen, nodes, former })
+        let name = if input.is_empty() { None } else { Some(input.text()?.to_owned()) };
+        Ok(Self { version, channels, seen, nodes, fields, name, former })
+    }
+
+    /// The nodes that users know.
+    fn shown_nodes(&self) -> impl Iterator<Item = &String> {
+        self.nodes.iter().filter(|name| *name != START && *name != DEFAULT_HANDLER && !name.starts_with(HANDLER_OF))
+    }
+
+    /// Whether the graph has, or knows of, a node of the graph that saved.
+    pub(super) fn knows_a_node(&self, plan: &Plan) -> bool {
+        self.shown_nodes().any(|name| now(plan, name) != Now::Lost)
+    }
+
+    /// Whether both graphs were given names, and not the same.
+    pub(super) fn is_named_otherwise(&self, plan: &Plan) -> bool {
+        matches!((self.name.as_deref(), plan.given_name()), (Some(saved), Some(name)) if saved != name)
+    }
+
+    /// Whether another graph saved, with nothing in common that this one could go on with: no node, and no field either or
+    /// the graphs have different names. A migration of the state says that it is the same graph.
+    pub(super) fn is_of_another_graph(&self, plan: &Plan) -> bool {
+        let has_field = || self.fields.iter().any(|name| plan.field_named(name).is_some());
+        let is_migrated =
+            || self.version < plan.version && plan.evolution.missing(self.version, plan.version).is_none();
+        !self.knows_a_node(plan) && (self.is_named_otherwise(plan) || !has_field() && !is_migrated())
+    }
+
+    /// The graph that saved, in words.
+    pub(super) fn describe(&self) -> String {
+        described(self.name.as_deref(), self.shown_nodes(), self.fields.iter())
     }
 
     pub(super) fn channel(&self, number: u64) -> &Passage {
@@ -177,6 +215,31 @@ impl Bridge {
             Passage::Joined { .. } | Passage::Closed => None,
         })
     }
+}
+
+/// The graph as it is now, in words.
+pub(super) fn describe(plan: &Plan) -> String {
+    let nodes = plan.nodes.iter().filter(|node| !node.hidden && !node.is_handler).map(|node| &*node.name);
+    described(plan.given_name(), nodes, plan.fields().iter().map(crate::state::FieldSpec::name))
+}
+
+fn described<T: AsRef<str>, U: AsRef<str>>(
+    name: Option<&str>,
+    nodes: impl Iterator<Item = T>,
+    fields: impl Iterator<Item = U>,
+) -> String {
+    let name = name.map_or_else(|| "a graph".to_owned(), |name| format!("graph `{name}`"));
+    format!("{name} (nodes {}; fields {})", listed(nodes), listed(fields))
+}
+
+/// A few names.
+fn listed<T: AsRef<str>>(names: impl Iterator<Item = T>) -> String {
+    const MOST: usize = 8;
+    let mut listed: Vec<String> = names.take(MOST + 1).map(|name| format!("`{}`", name.as_ref())).collect();
+    if listed.len() > MOST {
+        listed[MOST] = "..".to_owned();
+    }
+    listed.join(", ")
 }
 
 /// Writes to fields, as this version of the state has them.

@@ -134,7 +134,8 @@ impl Run {
         if writes.puts.places().iter().any(|place| ty.is_unsaved(&writes.puts, place)) {
             return Ok(());
         }
-        let scribe = Scribe::new(&self.plan.texts, "".into());
+        let thread = self.shared.thread.clone().unwrap_or_else(|| "".into());
+        let scribe = Scribe::new(&self.plan.texts, thread);
         let name = &self.plan.nodes[self.tasks[ix].node].name;
         let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error {
             CheckpointError::Codec { what, why, .. } => {

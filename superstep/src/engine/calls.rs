@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::attempt::caught_future;
+use super::attempt::{Pulse, caught_future, within};
 use super::cached::key_text;
 use super::run::Run;
 use super::save::Saver;
-use super::seed::StepSeed;
+use super::seed::{CallLimits, StepSeed};
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
 use crate::checkpoint::Durability;
-use crate::context::{Context, Waiter, lock};
+use crate::context::{Context, Place, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
@@ -181,8 +181,13 @@ impl CallDesk {
         if let Some(sink) = &call.caller.task.run.sink {
             sink.give_reader_its_turn().await;
         }
-        let cx = self.context_of(&call);
+        let taken = match &self.seed().permits {
+            Some(permits) => Some(Place::take(permits).await),
+            None => None,
+        };
+        let cx = self.context_of(&call, taken.as_ref().map(|taken| taken.0.clone()));
         let result = call.attempts(&cx).await;
+        drop(taken);
         let value = self.settle(&call, &cx, result).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
@@ -218,10 +223,15 @@ impl CallDesk {
         of(&self.known).or_else(|| of(&lock(&self.done)))
     }
 
-    fn context_of(self: &Arc<Self>, call: &OneCall) -> Context {
-        let seed = self.seed.get().expect("the desk got its seed when it was made");
+    fn seed(&self) -> &StepSeed {
+        self.seed.get().expect("the desk got its seed when it was made")
+    }
+
+    fn context_of(self: &Arc<Self>, call: &OneCall, place: Option<Arc<Place>>) -> Context {
         let namespace = format!("{}:{}", call.namespace, call.id);
-        seed.context_of_call(namespace, &call.name, call.id, self.clone(), call.caller.task.clone())
+        let pulse = call.options.timeout.map(|timeout| Arc::new(Pulse::new(timeout.heartbeat_only)));
+        let limits = CallLimits { pulse, place };
+        self.seed().context_of_call(namespace, &call.name, call.id, self.clone(), call.caller.task.clone(), limits)
     }
 
     /// Tells a question, a value and a failure apart; each is shown and saved.
@@ -262,10 +272,11 @@ impl CallHost for CallDesk {
         let id = TaskId::derive(Some(self.checkpoint), &parts);
         let (inside, begun) = (caller.task.enter(), lock(&caller.task.answers).begin());
         let (level, task, in_step) = (caller.task.level, name.clone(), caller.task.step);
+        let under_way = caller.task.place.as_ref().map(Place::begin_call);
         let call = OneCall { caller, place: begun, name, id, namespace, input, options, run };
         let call = Walled::at_level(level, boxed(|| self.run_call(call)));
         Box::pin(async move {
-            let _inside = inside;
+            let _until_it_ends = (inside, under_way);
             call.await.unwrap_or_else(|panicked| {
                 let error = Error::panicked(&task, &format!("task `{task}`"), &panicked.0);
                 Err(Box::new(error.in_step(in_step)))
@@ -325,6 +336,7 @@ impl OneCall {
             if failures > 0 {
                 cx.task.begin_attempt(failures + 1);
             }
+            cx.heartbeat();
             let error = match self.attempt(cx).await {
                 Ok(value) => return Ok(value),
                 Err(_) if lock(&cx.task.answers).open.is_some() => return Ok(Value::Null),
@@ -343,14 +355,20 @@ impl OneCall {
         let span = tracing::debug_span!("call", task = &*self.name, step = cx.task.step, attempt = cx.attempt());
         let call = || {
             let future = (self.run)(self.input.clone(), cx.clone());
-            if cx.task.run.is_heard() { crate::current::inside(cx.clone(), future) } else { future }
+            let is_heard = cx.task.pulse.is_some() || cx.task.run.is_heard();
+            if is_heard { crate::current::inside(cx.clone(), future) } else { future }
         };
         let running = noting_waits(span.in_scope(|| caught_future(call())).instrument(span), cx);
-        let Some(limit) = self.options.timeout else { return running.await };
-        match tokio::time::timeout(limit, running).await {
-            Ok(result) => result,
-            Err(_) => Err(Box::new(Error::timed_out(&self.name, "run", limit).in_step(cx.task.step))),
-        }
+        let running = match &cx.task.place {
+            Some(place) => place.clone().hold(Box::pin(running)),
+            None => boxed(|| running),
+        };
+        let (Some(timeout), Some(pulse)) = (self.options.timeout, &cx.task.pulse) else { return running.await };
+        within(running, timeout, pulse).await.unwrap_or_else(|(what, limit)| {
+            Err(Box::new(
+                Error::timed_out(&self.name, &format!("task `{}`", self.name), what, limit).in_step(cx.task.step),
+            ))
+        })
     }
 }
 

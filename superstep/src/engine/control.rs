@@ -110,8 +110,8 @@ pub(super) fn channel_name(plan: &Plan, channel: usize) -> &str {
     }
 }
 
-/// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes; and the version of the
-/// state, unless it is 1. One text for all checkpoints of a graph.
+/// The names that the numbers of a checkpoint's control part stand for: triggers, then nodes; then the version of the
+/// state and the graph's name, unless it is 1 and none was given. One text for all checkpoints of a graph.
 pub(crate) fn shape(plan: &Plan) -> Blob {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
@@ -123,9 +123,10 @@ pub(crate) fn shape(plan: &Plan) -> Blob {
         out.number(node.triggers.len() as u64);
         node.triggers.iter().for_each(|c| out.number(*c as u64));
     }
-    if plan.version != 1 {
+    if plan.version != 1 || plan.given_name().is_some() {
         out.number(u64::from(plan.version));
     }
+    plan.given_name().into_iter().for_each(|name| out.text(name));
     bytes.into()
 }
 

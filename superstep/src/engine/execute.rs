@@ -292,7 +292,7 @@ impl Run {
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.lone_task_id(node_ix);
-                self.seed().context(&node.name, id, None, None)
+                self.seed().context(&node.name, id, None, None, None)
             });
             cx.clone()
         };
@@ -539,6 +539,9 @@ impl Run {
         };
         let node = &self.plan.nodes[self.tasks[ix].node];
         let (name, handled) = (node.name.clone(), node.handler.is_some() && !node.is_handler);
+        if writes.rest().is_some_and(|rest| rest.is_void) {
+            writes = writes.how_it_went();
+        }
         writes.rest_mut().error = Some((&error).into());
         writes.rest_mut().handled = handled;
         self.tasks[ix].writes = writes;

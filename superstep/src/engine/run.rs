@@ -23,6 +23,7 @@ use crate::id::{CheckpointId, name_key};
 use crate::node::{AnyCommand, NodeError, ParentCommand};
 use crate::plan::{Fields, Plan, StopAt};
 use crate::state::erased::{AnyState, AnyUpdate, Snapshot};
+use crate::store::Store;
 use crate::stream::{EventData, Mode, ShownState, View};
 use crate::wall::{Drops, Panicked, Walled, boxed, caught};
 
@@ -112,6 +113,8 @@ pub(crate) enum Ended {
 pub(crate) struct Run {
     pub(super) plan: Arc<Plan>,
     pub(super) cache: Option<Arc<dyn Cache>>,
+    /// The store of a graph inside, if the run has none.
+    pub(super) store: Option<Arc<dyn Store>>,
     pub(super) debug: bool,
     pub(super) shared: Arc<RunShared>,
     pub(super) config: LoopConfig,
@@ -166,7 +169,9 @@ pub(super) enum AtWork {
 
 impl Run {
     fn new(graph: GraphCore, shared: Arc<RunShared>, config: LoopConfig, saver: Option<Saver>) -> Self {
-        let GraphCore { plan, cache, debug, .. } = graph;
+        let GraphCore { plan, cache, store, debug, .. } = graph;
+        let around = config.around.as_ref().and_then(|task| task.store.clone());
+        let store = around.or(store).filter(|_| shared.store.is_none());
         let namespace_key = name_key(&config.namespace);
         let draft = saver.as_ref().map(|saver| {
             let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
@@ -176,6 +181,7 @@ impl Run {
             live: Live::empty(&plan),
             plan,
             cache,
+            store,
             debug,
             shared,
             config,

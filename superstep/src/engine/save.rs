@@ -17,7 +17,7 @@ pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::{Going, SaveQueue};
 use super::apply::{keeps_last, merge_again};
-use super::bridge::{Bridge, migrated_state};
+use super::bridge::{Bridge, describe, migrated_state};
 use super::control;
 use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
@@ -98,6 +98,8 @@ pub(crate) struct Loaded {
     pub(crate) pending: Pending,
     /// An earlier version of the state made it.
     pub(crate) is_older: bool,
+    /// The graph has, or knows of, a node of the graph that made it.
+    pub(crate) has_known_node: bool,
     /// What of it is nested too deep to be read, and is left out.
     pub(crate) too_deep: Vec<TooDeep>,
 }
@@ -179,6 +181,13 @@ impl Saver {
         claim.head.iter().for_each(|head| self.ids.met(*head));
         let found = claim.found.map(|saved| self.decode_as(plan, saved, reading)).transpose()?;
         self.older = found.as_ref().filter(|found| found.is_older).map(|found| (found.record.id, plan.version));
+        if found.as_ref().is_some_and(|found| !found.has_known_node) {
+            tracing::warn!(
+                thread = &*self.thread,
+                graph = &*plan.name,
+                "the thread was saved by a graph of which this one has no node; it goes on with the fields that both have"
+            );
+        }
         Ok((claim.head, found))
     }
 
@@ -230,6 +239,8 @@ impl Saver {
         self.ids.met(id);
         let bridge = (*record.shape != *plan.texts.shape).then(|| Bridge::read(plan, &record.shape)).transpose();
         let bridge = bridge.map_err(|why| self.fail(id, "triggers", why))?;
+        let bridge = bridge.map(|bridge| self.of_this_graph(plan, bridge, |bridge| bridge.is_of_another_graph(plan)));
+        let bridge = bridge.transpose()?;
         let mut live = Live::empty(plan);
         let older = self.older_version(plan, &record, bridge.as_ref(), &fields)?;
         let mut too_deep = Vec::new();
@@ -241,6 +252,10 @@ impl Saver {
         live.former = former.map(|former| Arc::new(Former(former.clone())));
         control::decode(plan, bridge.as_ref(), &record.control, &mut live)
             .map_err(|why| self.fail(id, "triggers", why))?;
+        let has_lost_work = !live.lost.is_empty();
+        let is_other = |bridge: &Bridge| has_lost_work && bridge.is_named_otherwise(plan);
+        let bridge = bridge.map(|bridge| self.of_this_graph(plan, bridge, is_other)).transpose()?;
+        let has_known_node = bridge.as_ref().is_none_or(|bridge| bridge.knows_a_node(plan));
         let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
         let pending = pending.or_else(|why| {
             let error = self.fail(id, "pending writes", why.to_string());
@@ -253,7 +268,25 @@ impl Saver {
         if reading == Reading::Whole && !too_deep.is_empty() {
             return Err(too_deep.swap_remove(0).error);
         }
-        Ok(Box::new(Loaded { record, live, pending, is_older: older.is_some(), too_deep }))
+        Ok(Box::new(Loaded { record, live, pending, is_older: older.is_some(), has_known_node, too_deep }))
+    }
+
+    /// What another graph has saved is refused: it would begin anew under a name that is taken.
+    fn of_this_graph(
+        &self,
+        plan: &Plan,
+        bridge: Bridge,
+        is_other: impl FnOnce(&Bridge) -> bool,
+    ) -> Result<Bridge, CheckpointError> {
+        if !is_other(&bridge) {
+            return Ok(bridge);
+        }
+        Err(CheckpointError::OtherGraph {
+            thread: self.thread.to_string(),
+            namespace: self.namespace.to_string(),
+            saved: bridge.describe(),
+            graph: format!("this one, {},", describe(plan)),
+        })
     }
 
     /// A checkpoint of a newer release, or one that no release has made, is refused.

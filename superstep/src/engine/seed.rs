@@ -13,14 +13,22 @@ use super::run::Run;
 use super::tasks;
 use crate::bits::Bits;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
+use crate::context::{Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
+use crate::store::Store;
+
+/// What limits a call: its sign of life, and its place.
+pub(super) struct CallLimits {
+    pub(super) pulse: Option<Arc<Pulse>>,
+    pub(super) place: Option<Arc<Place>>,
+}
 
 /// What the tasks of a step share.
 pub(crate) struct StepSeed {
     pub(crate) run: Arc<RunShared>,
     pub(crate) permits: Option<Arc<Semaphore>>,
+    store: Option<Arc<dyn Store>>,
     /// The fields that have a value.
     pub(crate) present: Bits,
     pub(crate) namespace: String,
@@ -49,7 +57,8 @@ impl StepSeed {
     pub(super) fn for_calls(&self) -> StepSeed {
         StepSeed {
             run: self.run.clone(),
-            permits: None,
+            permits: self.permits.clone(),
+            store: self.store.clone(),
             present: self.present.clone(),
             namespace: self.namespace.clone(),
             checkpoint: self.checkpoint,
@@ -76,11 +85,12 @@ impl StepSeed {
         id: TaskId,
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
+        place: Option<Arc<Place>>,
     ) -> Context {
         let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
         let namespace = tasks::task_namespace(&self.namespace, name, id);
         let (calls, around) = (self.calls.clone(), self.around.clone());
-        let task = TaskContext { failure, pulse, calls, around, ..self.task(namespace, node, id) };
+        let task = TaskContext { failure, pulse, place, calls, around, ..self.task(namespace, node, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -92,8 +102,11 @@ impl StepSeed {
         id: TaskId,
         host: Arc<dyn CallHost>,
         caller: Arc<TaskContext>,
+        limits: CallLimits,
     ) -> Context {
-        let task = TaskContext { calls: Some(host), around: Some(caller), ..self.task(namespace, name, id) };
+        let CallLimits { pulse, place } = limits;
+        let (calls, around) = (Some(host), Some(caller));
+        let task = TaskContext { pulse, place, calls, around, ..self.task(namespace, name, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -104,6 +117,7 @@ impl StepSeed {
         let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
         TaskContext {
             run: self.run.clone(),
+            store: self.store.clone(),
             node: node.clone(),
             id,
             namespace,
@@ -119,6 +133,7 @@ impl StepSeed {
             replay: self.replay.clone(),
             failure: None,
             pulse: None,
+            place: None,
             calls: None,
             previous: self.previous.clone(),
             cancel: self.run.cancel.token().child_token(),
@@ -144,6 +159,7 @@ impl Run {
         let seed = StepSeed {
             run: self.shared.clone(),
             permits: self.shared.max_concurrency.map(|n| Arc::new(Semaphore::new(n))),
+            store: self.store.clone(),
             present: self.live.present.clone(),
             namespace: self.config.namespace.clone(),
             checkpoint,

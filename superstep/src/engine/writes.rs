@@ -38,6 +38,8 @@ pub(crate) struct Rest {
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
     pub(crate) error: Option<TaskError>,
+    /// The task failed in a way that leaves nothing of what it wrote.
+    pub(crate) is_void: bool,
     /// An error handler takes over from it.
     pub(crate) handled: bool,
     pub(crate) interrupts: Option<Vec<Interrupt>>,

@@ -10,7 +10,7 @@ use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
 use crate::json::{JsonFields, JsonState};
 use crate::message::Message;
-use crate::names::{END, START};
+use crate::names::{DEFAULT_NAME, END, START};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
 use crate::state::{Codec, Persist, State};
 use crate::store::Store;
@@ -94,6 +94,7 @@ pub(crate) struct Settings<S: State> {
     pub(crate) hidden: Vec<String>,
     pub(crate) step_timeout: Option<std::time::Duration>,
     pub(crate) debug: bool,
+    pub(crate) ignores_unknown: bool,
     pub(crate) evolution: Evolution,
 }
 
@@ -112,6 +113,7 @@ impl<S: State> Settings<S> {
             hidden: Vec::new(),
             step_timeout: None,
             debug: false,
+            ignores_unknown: false,
             evolution: Evolution::default(),
         }
     }
@@ -172,6 +174,7 @@ impl StateGraph<JsonState> {
         let clashes = fields.clashes.clone();
         let mut graph = Self::with_schema(fields, clashes);
         graph.settings.codec = Some(Codec::of());
+        graph.settings.ignores_unknown = true;
         graph
     }
 }
@@ -232,7 +235,7 @@ impl<S: State> StateGraph<S> {
             joins: Vec::new(),
             branches: Vec::new(),
             defaults: NodeDefaults::new(),
-            settings: Settings::named("graph".to_owned()),
+            settings: Settings::named(DEFAULT_NAME.to_owned()),
         }
     }
 
@@ -378,7 +381,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Names the graph.
+    /// Names the graph: in drawings and logs, in the keys of caches, and in its checkpoints, where the name tells it from
+    /// other graphs that use the same thread.
     pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
         self.settings.name = name.into();
         self
@@ -386,7 +390,7 @@ impl<S: State> StateGraph<S> {
 
     /// Saves every step in this checkpointer: the run can be resumed, rewound and forked.
     ///
-    /// Inside a parent graph, the parent's checkpointer is used instead.
+    /// Inside a parent graph, the parent's checkpointer is used instead; if the outermost graph has none, nothing is saved.
     pub fn checkpointer(&mut self, checkpointer: impl Checkpointer) -> &mut Self
     where
         S: Persist,
@@ -396,7 +400,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// As a subgraph, keeps one history for all calls of one thread, in the parent's checkpointer.
+    /// As a subgraph, keeps one history for all calls of one thread, in the checkpointer of the outermost graph. If that has
+    /// none, nothing is saved, as in LangGraph.
     pub fn persistent(&mut self) -> &mut Self
     where
         S: Persist,
@@ -412,7 +417,7 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Long-term memory for the nodes.
+    /// Long-term memory for the nodes. Inside a parent graph that has a store, the parent's is used instead.
     pub fn store(&mut self, store: impl Store) -> &mut Self {
         self.settings.store = Some(Arc::new(store));
         self
@@ -455,7 +460,8 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them.
+    /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them. For all other
+    /// nodes they are empty, whatever they hold.
     pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
         self.settings.hidden.extend(owned(fields));
         self
@@ -464,6 +470,27 @@ impl<S: State> StateGraph<S> {
     /// Limits how long one step may take.
     pub fn step_timeout(&mut self, limit: std::time::Duration) -> &mut Self {
         self.settings.step_timeout = Some(limit);
+        self
+    }
+
+    /// Whether a path, `goto` or [`Send`](crate::Send) to a node that the graph does not have is ignored, with a warning in
+    /// the log. In a typed graph it is an error of the node that it came from; dynamic graphs ignore it, as LangGraph does.
+    ///
+    /// ```
+    /// use superstep::{AgentState, StateGraph, START};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut graph = StateGraph::<AgentState>::new();
+    /// graph.add_node("plan", async |_: AgentState| {}).add_edge(START, "plan");
+    /// graph.add_conditional_edges("plan", |_: &AgentState| "plna");
+    /// let error = graph.compile()?.invoke(AgentState::default()).await.unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `plan`?"));
+    /// graph.ignore_unknown_targets(true).compile()?.invoke(AgentState::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ignore_unknown_targets(&mut self, ignore: bool) -> &mut Self {
+        self.settings.ignores_unknown = ignore;
         self
     }
 

@@ -10,9 +10,10 @@ use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings, StateGraph};
 use crate::graph::diagnose::{self, Diagnostic};
+use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
-use crate::node::{AnyNode, AnyOutcome, BoxedNode, NodeDefaults, NodeOptions};
+use crate::node::{AnyNode, AnyOutcome, BoxedNode, CachePolicy, NodeDefaults, NodeOptions};
 use crate::plan::{
     BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
 };
@@ -254,6 +255,10 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
                 let why = format!("managed values cannot be part of the {place}");
                 errors.push(BuildError::BadField { name: name.clone(), why });
             }
+            if graph.settings.hidden.contains(name) {
+                let why = format!("it is private and so no part of the {place}; leave it out of one of the lists");
+                errors.push(BuildError::BadField { name: name.clone(), why });
+            }
         }
     }
 }
@@ -269,6 +274,7 @@ fn check_fields<S: State>(graph: &StateGraph<S>, place: &str, names: &[String], 
 fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
+    check_cache("node defaults", graph.defaults.cache.as_ref(), errors);
     for (name, node, options) in &graph.nodes {
         let node = &node.node;
         if node.levels >= MAX_LEVELS {
@@ -278,6 +284,7 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
             errors.push(BuildError::BadOption { place: format!("node `{name}`"), why: why.clone() });
         }
         check_limits(&format!("node `{name}`"), options.timeout.as_ref(), options.retry.as_deref(), errors);
+        check_cache(&format!("node `{name}`"), options.cache.as_ref(), errors);
         for fields in [&options.fields, &options.writes].into_iter().flatten() {
             check_fields(graph, &format!("node `{name}`"), fields, errors);
         }
@@ -285,6 +292,13 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
             let why = "work on the blocking pool cannot be stopped, so it can have no timeout".to_owned();
             errors.push(BuildError::BadOption { place: format!("node `{name}`"), why });
         }
+    }
+}
+
+/// Results that are kept for no time.
+pub(super) fn check_cache<S: State>(place: &str, policy: Option<&CachePolicy<S>>, errors: &mut Vec<BuildError>) {
+    if let Some(why) = policy.and_then(|policy| crate::node::no_time_to_keep(policy.rule.ttl)) {
+        errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }
 
@@ -331,6 +345,7 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan, Settings<S>) {
         let from = freezer.names[branch.from.as_str()];
         freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
+    freezer.hide(&settings.hidden, S::fields(&schema));
     let plan = finish::<S>(freezer.nodes, freezer.names, freezer.control, schema, &settings);
     (plan, settings)
 }
@@ -387,6 +402,13 @@ impl<S: State> Freezer<S> {
                 node.handler = node.handler.or(handler);
             }
         }
+    }
+
+    /// Hides from each node but the start what it is not to see.
+    fn hide(&mut self, private: &[String], fields: &[FieldSpec]) {
+        let place = |name: &String| fields.iter().position(|field| field.name() == name);
+        let private: Vec<usize> = private.iter().filter_map(place).collect();
+        self.nodes.iter_mut().skip(1).for_each(|node| hiding::hide(node, &private, fields));
     }
 
     fn connect(&mut self, edges: &[(String, String)], joins: &[(Vec<String>, String)]) {
@@ -514,6 +536,7 @@ pub(crate) fn finish<S: State>(
         stop_before: stop_at(&settings.stop_before, &names),
         stop_after: stop_at(&settings.stop_after, &names),
         step_timeout: settings.step_timeout,
+        ignores_unknown: settings.ignores_unknown,
         levels: 1 + nodes.iter().map(|node| node.run.levels).max().unwrap_or_default(),
         nodes,
         names,

@@ -144,6 +144,11 @@ impl<S: State> StateGraph<S> {
 }
 
 impl Evolution {
+    /// Notes another name that a node had.
+    pub(crate) fn rename(&mut self, old: String, new: String) {
+        self.fates.push((old, Fate::Renamed(new)));
+    }
+
     /// The first version between these from which no migration leads on.
     pub(crate) fn missing(&self, found: u32, current: u32) -> Option<u32> {
         (found..current).find(|from| self.migration(*from).is_none())

@@ -10,18 +10,29 @@ use serde_json::Value;
 use crate::cache::Cache;
 use crate::channel::Channel;
 use crate::checkpoint::Checkpointer;
+use crate::context::Context;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{CompiledStateGraph, check_limits, finish, node_plan, reserved_fields};
+use crate::graph::compile::{CompiledStateGraph, check_cache, check_limits, finish, node_plan, reserved_fields};
 use crate::json::{JsonFields, JsonState, JsonWrite};
+use crate::names::PREGEL_NAME;
 use crate::node::{
-    AnyNode, BoxedNode, CachePolicy, Call, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy,
+    AnyNode, BoxedNode, CachePolicy, Call, FromContext, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy,
+    TimeoutPolicy,
 };
 use crate::plan::{Fields, InputMode, NameTable};
 use crate::state::{Codec, FieldSpec, Put, State};
 use crate::store::Store;
 
-type Step = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>> + Send + Sync>;
+type StepFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
+
+/// What a node does with a value. The context is made only if a step of the node asks for it.
+#[derive(Clone)]
+struct Step {
+    run: Arc<dyn Fn(Value, Option<&Context>) -> StepFuture + Send + Sync>,
+    asks: bool,
+}
+
 type Map = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 
 /// A node of a [`Pregel`] graph: what wakes it, what it reads, what it does, where it writes.
@@ -89,13 +100,32 @@ impl NodeBuilder {
         self
     }
 
-    /// Does this with the input, or with what the step before gave.
-    pub fn then<F, Fut>(mut self, run: F) -> Self
-    where
-        F: Fn(Value) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, BoxError>> + Send + 'static,
-    {
-        self.steps.push(Arc::new(move |value| Box::pin(run(value))));
+    /// Does this with the input, or with what the step before gave. After the value it may ask for what nodes may ask for:
+    /// a [`Context`], a [`StoreHandle`](crate::StoreHandle), a [`Runtime`](crate::Runtime) and so on.
+    ///
+    /// ```
+    /// use serde_json::{json, Value};
+    /// use superstep::{Context, LastValue, MemoryStore, NodeBuilder, Pregel, StoreHandle};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let keep = NodeBuilder::new().subscribe_only("in").then(async |value: Value, cx: Context, store: StoreHandle| {
+    ///     store.put(["kept"], "last", value.clone()).await?;
+    ///     cx.emit("kept").await;
+    ///     Ok(value)
+    /// });
+    /// let store = MemoryStore::new();
+    /// let app = Pregel::builder()
+    ///     .channel("in", LastValue::default())
+    ///     .node("keep", keep)
+    ///     .input(["in"])
+    ///     .store(store)
+    ///     .build()?;
+    /// app.invoke(json!({ "in": 7 })).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn then<M>(mut self, run: impl StepFn<M>) -> Self {
+        self.steps.push(Step { asks: run.asks(), run: Arc::new(move |value, cx| run.start(value, cx)) });
         self
     }
 
@@ -149,10 +179,11 @@ impl NodeBuilder {
         let run = move |call: Call<'_>| -> NodeFuture {
             let input = self.input(&call);
             let (steps, writes) = (self.steps.clone(), self.writes.clone());
+            let cx = steps.iter().any(|step| step.asks).then(|| (call.context)());
             Box::pin(async move {
-                let mut value = input;
+                let mut value = input?;
                 for step in steps {
-                    value = step(value).await?;
+                    value = (step.run)(value, cx.as_ref()).await?;
                 }
                 let written = |(channel, write): &(String, Write)| {
                     let value = match write {
@@ -169,15 +200,78 @@ impl NodeBuilder {
         AnyNode::new("", run).into()
     }
 
-    fn input(&self, call: &Call<'_>) -> Value {
-        let Given::State(state) = call.input else { return Value::Null };
+    /// What it reads, or what it was sent.
+    fn input(&self, call: &Call<'_>) -> Result<Value, BoxError> {
+        let state = match call.input {
+            Given::State(state) => state,
+            Given::Sent(payload) => return Ok(payload.to_json()?),
+        };
         let read = |name: &String| state.get::<JsonState>().get(call.typed::<JsonState>().schema(), name).cloned();
         if self.single {
-            return self.reads.first().and_then(read).unwrap_or_default();
+            return Ok(self.reads.first().and_then(read).unwrap_or_default());
         }
-        Value::Object(self.reads.iter().filter_map(|name| Some((name.clone(), read(name)?))).collect())
+        Ok(Value::Object(self.reads.iter().filter_map(|name| Some((name.clone(), read(name)?))).collect()))
     }
 }
+
+/// An async function that can be a step of a [`NodeBuilder`]: a value, then what it asks for. You rarely name it.
+///
+/// ```
+/// use serde_json::Value;
+/// use superstep::{BoxError, Context, StepFn};
+/// fn is_a_step<M>(_: impl StepFn<M>) {}
+/// async fn plain(value: Value) -> Result<Value, BoxError> { Ok(value) }
+/// async fn asking(value: Value, _: Context) -> Result<Value, BoxError> { Ok(value) }
+/// is_a_step(plain);
+/// is_a_step(asking);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a step of a node",
+    label = "not a step",
+    note = "a step is `async fn(Value, ..) -> Result<Value, superstep::BoxError>`: after the value what it asks for (`Context`, `StoreHandle`, `Runtime<T>`, ..)"
+)]
+pub trait StepFn<Args>: Send + Sync + 'static {
+    /// Starts it.
+    #[doc(hidden)]
+    fn start(
+        &self,
+        value: Value,
+        cx: Option<&Context>,
+    ) -> Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
+
+    /// Whether it asks for anything besides the value.
+    #[doc(hidden)]
+    fn asks(&self) -> bool;
+}
+
+macro_rules! steps {
+    ($([$($arg:ident),*]),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, $($arg,)*> StepFn<($($arg,)*)> for F
+        where
+            F: Fn(Value, $($arg),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<Value, BoxError>> + Send + 'static,
+            $($arg: FromContext,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn start(&self, value: Value, cx: Option<&Context>) -> StepFuture {
+                $(let $arg = match $arg::from_context(cx.expect("a step that asks is given a context")) {
+                    Ok(arg) => arg,
+                    Err(error) => return Box::pin(async move { Err(error) }),
+                };)*
+                Box::pin(self(value, $($arg),*))
+            }
+
+            fn asks(&self) -> bool {
+                steps!(@asks $($arg),*)
+            }
+        }
+    )*};
+    (@asks) => { false };
+    (@asks $($arg:ident),+) => { true };
+}
+
+steps!([], [A], [A, B], [A, B, C], [A, B, C, D]);
 
 /// A graph of channels and nodes that subscribe to them; a [`StateGraph`](crate::StateGraph) is the friendlier form.
 ///
@@ -206,7 +300,7 @@ pub struct Pregel;
 impl Pregel {
     /// Starts a graph.
     pub fn builder() -> PregelBuilder {
-        let mut settings = Settings::named("pregel".to_owned());
+        let mut settings = Settings::named(PREGEL_NAME.to_owned());
         settings.codec = Some(Codec::of());
         PregelBuilder {
             fields: JsonFields::default(),
@@ -332,7 +426,13 @@ impl PregelBuilder {
             known(format!("node `{name}`"), &written);
         }
         for (name, node) in &self.nodes {
-            check_limits(&format!("node `{name}`"), node.timeout.as_ref(), Some(&node.retry), &mut errors);
+            let place = format!("node `{name}`");
+            check_limits(&place, node.timeout.as_ref(), Some(&node.retry), &mut errors);
+            check_cache(&place, node.cache.as_ref(), &mut errors);
+            if node.triggers.is_empty() {
+                let why = "nothing wakes it; let it subscribe to a channel with `subscribe_to`".to_owned();
+                errors.push(BuildError::BadOption { place, why });
+            }
         }
         if self.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
             let why = "a timeout must be greater than zero".to_owned();

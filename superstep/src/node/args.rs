@@ -39,6 +39,12 @@ pub trait FromInput<S: State>: Sized {
     /// If the input is something else.
     fn from_input(call: &Call<'_>) -> Result<Self, BoxError>;
 
+    /// Whether it is made of the fields alone that the node's options let it see.
+    #[doc(hidden)]
+    fn narrows() -> bool {
+        false
+    }
+
     /// The state that a whole state which the node gives back is compared with: none if it sees no state.
     #[doc(hidden)]
     fn given_state(_call: &Call<'_>) -> Option<Arc<S>> {
@@ -188,6 +194,10 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S
     fn given_state(call: &Call<'_>) -> Option<Arc<S>> {
         call.state_of_step()
     }
+
+    fn narrows() -> bool {
+        true
+    }
 }
 
 /// What nodes may ask for after their first argument.
@@ -254,7 +264,11 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         cx.context().map(Runtime).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            let words = format!("it asks for a context of type `{wanted}`; give the run one with `.context(..)`");
+            let given: Vec<String> = cx.task.run.contexts.iter().map(|c| format!("`{}`", c.type_name)).collect();
+            let given =
+                if given.is_empty() { String::new() } else { format!(", but the run was given {}", given.join(", ")) };
+            let words =
+                format!("it asks for a context of type `{wanted}`{given}; give the run one with `.context(..)`");
             Terminal::new(words).into()
         })
     }

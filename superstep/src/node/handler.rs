@@ -40,6 +40,10 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
     /// Whether it asks for anything besides its input.
     #[doc(hidden)]
     fn asks() -> bool;
+
+    /// Whether its input is made of the fields alone that it is to see.
+    #[doc(hidden)]
+    fn narrows() -> bool;
 }
 
 /// Tells async functions from others.
@@ -112,7 +116,7 @@ macro_rules! handlers {
                 Box::pin(finish(self(input, $($arg),*), before))
             }
 
-            handlers!(@facts Fut::Output, $($arg),*);
+            handlers!(@facts Fut::Output, Input, $($arg),*);
         }
 
         #[diagnostic::do_not_recommend]
@@ -132,7 +136,7 @@ macro_rules! handlers {
                 Box::pin(async move { before.outcome(function(input, $($arg),*)) })
             }
 
-            handlers!(@facts R, $($arg),*);
+            handlers!(@facts R, Input, $($arg),*);
         }
 
         #[diagnostic::do_not_recommend]
@@ -151,7 +155,7 @@ macro_rules! handlers {
                 Box::pin(async move { before.outcome(function(&state, $($arg),*)) })
             }
 
-            handlers!(@facts R, $($arg),*);
+            handlers!(@facts R, Arc<S>, $($arg),*);
         }
     )*};
     (@take $taken:expr) => {
@@ -165,13 +169,17 @@ macro_rules! handlers {
         let cx = ($call.context)();
         $(let $arg = handlers!(@take $arg::from_context(&cx));)+
     };
-    (@facts $returned:ty, $($arg:ident),*) => {
+    (@facts $returned:ty, $input:ty, $($arg:ident),*) => {
         fn steers() -> bool {
             <$returned>::steers()
         }
 
         fn asks() -> bool {
             handlers!(@asks $($arg),*)
+        }
+
+        fn narrows() -> bool {
+            <$input as FromInput<S>>::narrows()
         }
     };
     (@asks) => { false };
@@ -208,9 +216,10 @@ pub trait IntoNode<S: State, Marker> {
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
     #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
-        let (steers, asks) = (F::steers(), F::asks());
+        let (steers, asks, narrows) = (F::steers(), F::asks(), F::narrows());
         let handler = Arc::new(self);
-        AnyNode { asks, steers, ..AnyNode::new(std::any::type_name::<F>(), move |call| handler.start(call)) }.into()
+        let run = move |call: Call<'_>| handler.start(call);
+        AnyNode { asks, steers, narrows, ..AnyNode::new(std::any::type_name::<F>(), run) }.into()
     }
 }
 

@@ -115,6 +115,13 @@ impl RetryPolicy {
     }
 }
 
+/// What is wrong with how long results are kept.
+pub(crate) fn no_time_to_keep(ttl: Option<Duration>) -> Option<String> {
+    let is_none = ttl.is_some_and(|ttl| ttl.is_zero());
+    is_none
+        .then(|| "results that are kept for no time are never found; give the cache a longer `ttl`, or none".to_owned())
+}
+
 /// What is wrong with limits and policies.
 pub(crate) fn mistakes(timeout: Option<&TimeoutPolicy>, retry: &[RetryPolicy]) -> impl Iterator<Item = String> {
     let none = retry.iter().any(|r| r.max_attempts == 0);
@@ -173,7 +180,13 @@ impl TimeoutPolicy {
 
     pub(crate) fn mistake(&self) -> Option<String> {
         let zero = |d: Option<Duration>| d.is_some_and(|d| d.is_zero());
-        (zero(self.run) || zero(self.idle)).then(|| "a timeout must be greater than zero".to_owned())
+        if zero(self.run) || zero(self.idle) {
+            return Some("a timeout must be greater than zero".to_owned());
+        }
+        let is_idle_only = self.heartbeat_only && self.idle.is_none();
+        is_idle_only.then(|| {
+            "`on_heartbeat_only` is about an idle limit, and there is none; add one with `.idle(..)`".to_owned()
+        })
     }
 }
 
@@ -401,7 +414,32 @@ impl<S: State> NodeOptions<S> {
         self
     }
 
-    /// The fields that the node reads; the others are hidden from a dynamic node.
+    /// The fields that the node reads. The others are hidden from it: they are empty in the state that it is given, and
+    /// left out of the object that a dynamic node takes. What it does not see it may write all the same.
+    ///
+    /// A whole state that the node gives back counts for what it changed in what it was given, so fields that were hidden
+    /// keep their values. The node is given a copy of the state; its conditional edges see all of it.
+    ///
+    /// ```
+    /// use superstep::{NodeOptions, State, StateGraph, START};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(State, Clone, Default, Serialize, Deserialize)]
+    /// struct Letter { text: String, salary: u32 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::<Letter>::new()
+    ///     .add_node_with("write", async |letter: Letter| {
+    ///         Letter { text: format!("{} earns {}", letter.text, letter.salary), ..letter }
+    ///     }, NodeOptions::new().fields(["text"]))
+    ///     .add_edge(START, "write")
+    ///     .compile()?;
+    /// let out = app.invoke(Letter { text: "Ada".into(), salary: 9000 }).await?.state;
+    /// assert_eq!((out.text.as_str(), out.salary), ("Ada earns 0", 9000));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fields<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
         self.fields = Some(fields.into_iter().map(Into::into).collect());
         self

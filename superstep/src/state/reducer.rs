@@ -11,7 +11,39 @@ use crate::message::{Message, MessageLike, add_messages};
 /// use superstep::{Append, Reducer};
 /// assert_eq!(Append.merge(vec![1], vec![2]), vec![1, 2]);
 /// ```
+///
+/// # Example: a reducer that adds to long values
+///
+/// What a field holds is saved whole whenever it changed, unless its reducer says that it is incremental: then a step saves
+/// what was written, as it does for `#[state(append)]`, and the value is merged again out of that when it is read.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use superstep::{Reducer, State};
+///
+/// /// Notes in the order in which they came, each once.
+/// struct Once;
+/// impl Reducer<Vec<String>> for Once {
+///     const INCREMENTAL: bool = true;
+///     fn merge(&self, mut current: Vec<String>, update: Vec<String>) -> Vec<String> {
+///         for note in update {
+///             if !current.contains(&note) { current.push(note); }
+///         }
+///         current
+///     }
+/// }
+///
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Notes { #[state(reducer = Once)] notes: Vec<String> }
+/// ```
 pub trait Reducer<T>: Send + Sync + 'static {
+    /// Whether a value may be saved as the updates that were merged into it.
+    ///
+    /// Merging the same updates again, in the same order, into the same value must then always give the same: the reducer
+    /// depends on nothing but its arguments. It pays for reducers that add to what is there; of those that keep little of
+    /// what was written, the value is saved whole from time to time.
+    const INCREMENTAL: bool = false;
+
     /// The value after `update` was merged into `current`.
     fn merge(&self, current: T, update: T) -> T;
 }

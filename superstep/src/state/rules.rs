@@ -2,12 +2,13 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
 use crate::error::InvalidUpdate;
 use crate::message::{MessageIndex, MessageLike};
-use crate::state::{Change, Put, Scratch};
+use crate::state::{Change, FieldKind, Put, Scratch};
 
 /// What a channel that takes one value says when it gets two.
 pub(crate) const ONE_PER_STEP: &str =
@@ -130,6 +131,16 @@ pub fn reducer<T: Default>(
         *current = with.merge(taken, update);
         Ok(())
     })
+}
+
+/// The kind of a field with a reducer that takes and gives values. The function is not called: it tells the reducer's type.
+pub const fn reducer_kind<T, R: crate::Reducer<T>>(_: &impl FnOnce() -> PhantomData<R>) -> FieldKind {
+    if R::INCREMENTAL { FieldKind::Append } else { FieldKind::Reducer }
+}
+
+/// The type of a value, as a value.
+pub fn type_of<T>(_: &T) -> PhantomData<T> {
+    PhantomData
 }
 
 /// Merges messages by id.

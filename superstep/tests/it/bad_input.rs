@@ -272,8 +272,8 @@ async fn a_conditional_edge_that_leads_nowhere_known_is_an_error() {
         ErrorKind::InvalidUpdate,
         "a conditional edge of `a` sent to `END` in step 1; `END` runs nothing, send to a node",
     );
-    // As in LangGraph, a name without a map that nobody has is passed over.
-    assert_eq!(open(|_| "nobody".into()).await.unwrap().state.log, ["a"]);
+    let error = open(|_| "nobody".into()).await.unwrap_err();
+    assert!(error.to_string().starts_with("a conditional edge of `a` led to `nobody` in step 1, but"), "{error}");
 }
 
 #[tokio::test]
@@ -408,7 +408,12 @@ async fn names_and_sizes_of_nothing_are_refused() {
 #[tokio::test]
 async fn a_command_to_an_unknown_node_says_so() {
     let error = saved(&mut a_b_c()).invoke(Command::new().goto("ghost")).thread("t").await.unwrap_err();
-    check(&error, ErrorKind::EmptyInput, "the command is empty: there is no node `ghost` to go to");
+    let words = "the command that the run begins with goes to `ghost`, but the graph has no such node; add it with \
+                 `add_node(\"ghost\", ..)`, or let the graph ignore such names with `ignore_unknown_targets(true)`";
+    check(&error, ErrorKind::Invalid, words);
+    let error = saved(a_b_c().ignore_unknown_targets(true)).invoke(Command::new().goto("ghost")).thread("t");
+    let words = "the command is empty: there is no node `ghost` to go to";
+    check(&error.await.unwrap_err(), ErrorKind::EmptyInput, words);
 }
 
 /// Both were told as if the node had done it.

@@ -393,3 +393,62 @@ async fn bytes_behind_the_value_of_a_field_are_an_error() {
         assert!(error.contains(&format!("field `{field}`: there are bytes behind its value")), "{error}");
     }
 }
+
+type Doing<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + std::marker::Send + 'a>>;
+
+/// A graph whose only node comes to this.
+fn doing<M>(node: impl superstep::IntoNode<Notes, M>) -> CompiledStateGraph<Notes> {
+    let mut graph = StateGraph::<Notes>::new();
+    graph.add_node("n", node).add_node("other", async |_: Notes| {}).add_edge(START, "n").add_edge(START, "other");
+    graph.checkpointer(MemorySaver::new()).compile().unwrap()
+}
+
+/// An error while a checkpoint was made once showed an empty name: in a log of many threads nobody knew whose it was.
+#[tokio::test]
+async fn whatever_cannot_be_saved_the_error_names_the_thread() {
+    let grows = doing(async |_: Notes| Notes::update().doc(lists(130)));
+    let asks = doing(async |_: Notes, cx: Context| cx.interrupt::<bool>(lists(130)).map(drop));
+    let sends = doing(async |_: Notes| Send::new("n", lists(130)));
+    let inner = doing(async |_: Notes| Notes::update().doc(lists(130)));
+    let holds = doing(inner);
+    let still = doing(async |_: Notes| {});
+    let task: Task<i64, Value> = Task::new("deep", async |_: i64| Ok::<_, BoxError>(lists(130)));
+    let calls = Entrypoint::new("flow", move |n: i64, cx: Context| {
+        let task = task.clone();
+        async move { task.call(&cx, n).await.map(drop) }
+    });
+    let calls = calls.checkpointer(MemorySaver::new()).compile();
+    let keeps = Entrypoint::new("flow", async |_: i64| Final { value: 1, save: lists(130) });
+    let keeps = keeps.checkpointer(MemorySaver::new()).compile();
+    let deep = || Notes::update().doc(lists(130));
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        let start = || Notes::update().log(["one"]);
+        let run = |app: &CompiledStateGraph<Notes>| -> Doing<'static> {
+            let run = app.invoke(start()).thread("t").durability(durability);
+            Box::pin(async move { run.await.map(drop) })
+        };
+        run(&still).await.unwrap();
+        let (input, command) = (still.invoke(deep()), still.invoke(Command::<Notes>::new().update(deep())));
+        let all: Vec<(&str, Doing<'_>)> = vec![
+            ("update", run(&grows)),
+            ("question", run(&asks)),
+            ("send", run(&sends)),
+            ("inside", run(&holds)),
+            ("input", Box::pin(async { input.thread("t").durability(durability).await.map(drop) })),
+            ("command", Box::pin(async { command.thread("t").durability(durability).await.map(drop) })),
+            ("result", Box::pin(async { calls.invoke(1).thread("t").durability(durability).await.map(drop) })),
+            ("saved", Box::pin(async { keeps.invoke(1).thread("t").durability(durability).await.map(drop) })),
+            ("by hand", Box::pin(async { still.update_state("t", deep(), Some("n")).await.map(drop) })),
+            ("as input", Box::pin(async { still.thread("t").update_as_input(deep()).await.map(drop) })),
+        ];
+        // With `Exit` a send is delivered and never saved.
+        for (what, doing) in all.into_iter().filter(|(what, _)| (*what, durability) != ("send", Durability::Exit)) {
+            let error = doing.await.expect_err(what);
+            let cause = error.downcast_ref::<superstep::CheckpointError>();
+            let Some(superstep::CheckpointError::Codec { thread, .. }) = cause else {
+                panic!("{what}, {durability:?}: {error}");
+            };
+            assert_eq!(thread, "t", "{what}, {durability:?}: {error}");
+        }
+    }
+}

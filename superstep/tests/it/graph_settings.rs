@@ -466,3 +466,69 @@ async fn two_graphs_without_names_share_a_cache_and_keep_their_own_results() {
         }
     }
 }
+
+/// A graph inside could not reach the store that it was given, if the graph around it had none.
+#[tokio::test]
+async fn a_graph_inside_uses_its_own_store_if_none_is_around_it() {
+    let node = |_: Notes, cx: Context| async move {
+        let Some(store) = cx.store() else { return Ok::<_, superstep::BoxError>(Notes::update().log(["no store"])) };
+        let found = store.get(["facts"], "whose").await?.map(|item| item.value.to_string());
+        Ok(Notes::update().log([found.unwrap_or_default()]))
+    };
+    let store_of = async |owner: &str| {
+        let store = MemoryStore::new();
+        store.put(["facts"], "whose", json!(owner)).await.unwrap();
+        store
+    };
+    let inner = |store: Option<MemoryStore>| {
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("in", node).add_edge(START, "in");
+        if let Some(store) = store {
+            graph.store(store);
+        }
+        graph.compile().unwrap()
+    };
+    let around = |inside| {
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node("sub", inside).add_edge(START, "sub");
+        graph
+    };
+    let (own, other) = (store_of("own").await, store_of("around").await);
+    let log = async |graph: &StateGraph<Notes>| {
+        graph.compile().unwrap().invoke(Notes::update().topic("t")).await.unwrap().state.log.clone()
+    };
+    assert_eq!(log(&around(inner(Some(own.clone())))).await, [r#""own""#]);
+    let middle = around(inner(None)).store(own.clone()).compile().unwrap();
+    assert_eq!(log(&around(middle)).await, [r#""own""#], "what is further inside uses it too");
+    assert_eq!(log(around(inner(Some(own))).store(other)).await, [r#""around""#]);
+    assert_eq!(log(&around(inner(None))).await, ["no store"]);
+}
+
+#[test]
+fn options_that_can_have_no_effect_are_refused() {
+    let of = |options: NodeOptions<Notes>| {
+        let mut graph = StateGraph::<Notes>::new();
+        graph.add_node_with("n", async |_: Notes| {}, options).add_edge(START, "n");
+        graph.compile().unwrap_err().to_string()
+    };
+    let lone = superstep::TimeoutPolicy::run(std::time::Duration::from_secs(1)).on_heartbeat_only();
+    assert_eq!(
+        of(NodeOptions::new().timeout(lone)),
+        "node `n`: `on_heartbeat_only` is about an idle limit, and there is none; add one with `.idle(..)`"
+    );
+    assert_eq!(
+        of(NodeOptions::new().cache(CachePolicy::new().ttl(std::time::Duration::ZERO))),
+        "node `n`: results that are kept for no time are never found; give the cache a longer `ttl`, or none"
+    );
+}
+
+#[tokio::test]
+async fn a_place_in_a_graph_inside_is_refused_without_a_checkpointer() {
+    let app = a_b_c().compile().unwrap();
+    let saved = saved(&mut a_b_c());
+    saved.invoke(input()).thread("t").await.unwrap();
+    let mut at = saved.get_state("t").await.unwrap().checkpoint.unwrap();
+    at.namespace = "b".to_owned();
+    let error = app.invoke(superstep::GoOn).at(&at).await.unwrap_err();
+    assert_eq!(error.to_string(), "a checkpoint was named, but the graph has no checkpointer");
+}

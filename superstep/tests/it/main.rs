@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod cache;
+mod call_limits;
 mod channels;
 #[cfg(feature = "conformance")]
 mod checkpointer_suite;
@@ -21,10 +22,13 @@ mod forms;
 mod functions;
 #[cfg(all(feature = "fuzzing", feature = "sqlite"))]
 mod fuzz_corpus;
+mod given_contexts;
 #[cfg(all(feature = "sqlite", feature = "conformance", feature = "compression", feature = "encryption"))]
 mod golden;
 mod graph_settings;
+mod hidden_fields;
 mod housekeeping;
+mod incremental_reducers;
 mod input_by_hand;
 mod json_shown;
 mod lease;
@@ -43,6 +47,7 @@ mod parent_commands;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_saver;
+mod pregel_nodes;
 mod questions;
 mod recovery;
 mod reducer_panics;
@@ -55,6 +60,7 @@ mod seal;
 #[cfg(all(feature = "encryption", any(feature = "sqlite", feature = "postgres")))]
 mod sealed;
 mod seeds;
+mod shared_threads;
 mod shown_when_saved;
 mod spans;
 #[cfg(feature = "sqlite")]
@@ -75,6 +81,7 @@ mod timeouts;
 mod trouble;
 mod typed_equals_dynamic;
 mod ui;
+mod unknown_targets;
 mod watched_equals_unwatched;
 mod whole_states;
 mod wide;
