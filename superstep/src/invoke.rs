@@ -131,6 +131,7 @@ pub(crate) struct Options {
     cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
+    tags: Vec<String>,
     run_id: Option<String>,
     /// What is shown, if that was said.
     modes: Option<Modes>,
@@ -156,6 +157,7 @@ impl Default for Options {
             cancel: None,
             max_concurrency: None,
             metadata: BTreeMap::new(),
+            tags: Vec::new(),
             run_id: None,
             modes: None,
             subgraphs: false,
@@ -270,6 +272,22 @@ macro_rules! run_options {
             $self
         }
 
+        /// Marks the run: its tasks and streamed messages show the tag, and nodes can read it. With the tag `nostream`
+        /// what models say and what happens to calls of tools is not streamed; what nodes return or push is.
+        pub fn tag(self, tag: impl Into<String>) -> Self {
+            self.tags([tag])
+        }
+
+        /// Marks the run with several tags more.
+        pub fn tags<T: Into<String>>(mut $self, tags: impl IntoIterator<Item = T>) -> Self {
+            for tag in tags.into_iter().map(Into::into) {
+                if !$options.tags.contains(&tag) {
+                    $options.tags.push(tag);
+                }
+            }
+            $self
+        }
+
         /// Names the run.
         pub fn run_id(mut $self, id: impl Into<String>) -> Self {
             $options.run_id = Some(id.into());
@@ -308,7 +326,8 @@ impl<S: State> Invoke<S> {
             boxed(|| self.options.check_place(&shared)).await?;
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
-        let span = tracing::debug_span!("run", graph = &*self.graph.plan.name, thread = shared.thread.as_deref());
+        let (graph, thread, tags) = (&*self.graph.plan.name, shared.thread.as_deref(), shared.tags_text());
+        let span = tracing::debug_span!("run", graph, thread, tags);
         let (mut run, input) = self.begin(shared, output, level)?;
         let ended = {
             use tracing::Instrument;
@@ -477,6 +496,7 @@ impl Options {
             sink,
             max_concurrency: self.max_concurrency,
             metadata: std::mem::take(&mut self.metadata).into(),
+            tags: std::mem::take(&mut self.tags).into(),
             seen_messages: Mutex::default(),
         }))
     }

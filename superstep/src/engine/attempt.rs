@@ -16,7 +16,7 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Codec;
-use crate::context::{Context, Waiter, lock};
+use crate::context::{Context, Place, Waiter, lock, with_pushed};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
@@ -105,6 +105,7 @@ pub(crate) struct Job<S: State> {
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
     pub(crate) node: usize,
+    pub(crate) place: Place,
     pub(crate) id: TaskId,
     pub(crate) input: TaskInput<S>,
     /// The state that conditional edges start from.
@@ -198,7 +199,10 @@ impl<S: State> Job<S> {
             let _entered = span.enter();
             let mut make = || {
                 context
-                    .get_or_insert_with(|| self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned()))
+                    .get_or_insert_with(|| {
+                        let named = (&node.name, self.place.clone());
+                        self.seed.context(named, self.id, self.failure.clone(), pulse.cloned())
+                    })
                     .clone()
             };
             let call = Call {
@@ -241,7 +245,7 @@ impl<S: State> Job<S> {
         };
         // Of a command out of a graph inside; what the node itself gave back is compared already.
         let puts = changes_to(&*self.state, &self.plan.schema, outcome.puts);
-        let mut writes = with_answers(TaskWrites::of_puts(puts), context);
+        let mut writes = with_answers(TaskWrites::of_puts(with_pushed::<S>(context, puts)), context);
         match self.plan.way_out(self.node, outcome.steer, &mut writes) {
             Err(end) => return Routed::Ended(writes, end),
             Ok(false) => return Routed::Ended(writes, End::Done),
@@ -720,7 +724,7 @@ pub(crate) fn job_of<S: State>(
     codec: Option<&'static Codec<S>>,
     seed: &Arc<StepSeed>,
     state: &Arc<S>,
-    ix: usize,
+    (ix, place): (usize, Place),
     task: &mut Task<S>,
     id: TaskId,
 ) -> Job<S> {
@@ -731,6 +735,7 @@ pub(crate) fn job_of<S: State>(
         seed: seed.clone(),
         ix,
         node: task.node,
+        place,
         id,
         input: task.input.clone().expect("a task keeps its input until it runs"),
         state: state.clone(),

@@ -3,11 +3,13 @@
 //! A call is named by its caller, its place among the caller's calls, and the checkpoint. A call
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
+use smallvec::SmallVec;
 use tracing::Instrument;
 
 use super::attempt::caught_future;
@@ -18,20 +20,20 @@ use super::seed::StepSeed;
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
 use crate::checkpoint::{Codec, Durability};
-use crate::context::{Context, Waiter, lock};
+use crate::context::{Context, PUSH, PushedMessage, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
-use crate::state::State;
+use crate::state::{CodecError, FieldKind, Message, Put, State, decode, encode};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>;
 
-/// What runs the calls of a step's tasks.
+/// What a graph does for the tasks of a step, which do not know the type of its state.
 pub(crate) trait CallHost: Send + Sync {
     fn call(
         self: Arc<Self>,
@@ -42,6 +44,15 @@ pub(crate) trait CallHost: Send + Sync {
         options: CallOptions,
         run: CallFn,
     ) -> CallFuture;
+
+    /// A message as a write to the field with this name, or to the state's messages.
+    fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error>;
+
+    /// What the graph says about a node.
+    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value>;
+
+    /// What can wake a node.
+    fn triggers(&self, node: usize) -> &[String];
 }
 
 pub(crate) struct CallDesk<S: State> {
@@ -55,6 +66,8 @@ pub(crate) struct CallDesk<S: State> {
     /// What calls gave before.
     known: Vec<(TaskId, TaskWrites<S>)>,
     done: Mutex<Vec<(TaskId, TaskWrites<S>)>>,
+    /// The messages that calls pushed, to be merged at the end of the step.
+    pushed: Mutex<Vec<CallWrites<S>>>,
     /// Enough of the step's seed to make contexts for calls. It does not lead back to the desk.
     seed: OnceLock<StepSeed>,
     nested: bool,
@@ -77,6 +90,7 @@ impl<S: State> CallDesk<S> {
             },
             known,
             done: Mutex::default(),
+            pushed: Mutex::default(),
             seed: OnceLock::new(),
             nested: run.config.nested,
         })
@@ -125,16 +139,50 @@ impl<S: State> CallDesk<S> {
         ShownWrites { puts: Vec::new(), fields: Fields::none(), returned, plan: self.plan.clone(), codec: self.codec }
     }
 
+    /// What a call returned, beside what it pushed.
+    fn shown_result(&self, writes: &TaskWrites<S>) -> ShownWrites<S> {
+        let shown = self.shown(writes.returned().cloned());
+        ShownWrites { puts: writes.puts.to_vec(), fields: self.plan.shown.clone(), ..shown }
+    }
+
+    /// The messages that calls pushed in this step, in the order in which they are merged.
+    pub(super) fn take_pushed(&self) -> Vec<CallWrites<S>> {
+        let mut pushed = std::mem::take(&mut *lock(&self.pushed));
+        pushed.sort_by(|one, other| one.order.cmp(&other.order));
+        pushed
+    }
+
+    /// Whether a call pushed a message to one of these fields.
+    pub(super) fn has_pushed(&self, fields: &Fields) -> bool {
+        let is_in = |put: &Put<S::Write>| S::field_of(&self.plan.schema, &put.write).is_some_and(|f| fields.has(f));
+        lock(&self.pushed).iter().any(|call| call.writes.puts.iter().any(is_in))
+    }
+
+    /// Notes what a call pushed, to be merged at the end of the step.
+    fn note_pushed(&self, call: &OneCall, writes: &TaskWrites<S>) {
+        if !writes.puts.is_empty() {
+            let order = call.caller.task.call_order(call.nth);
+            // A node that is tried again calls again, and gets the result that is known.
+            if lock(&self.pushed).iter().any(|known| known.order == order) {
+                return;
+            }
+            let mut pushed = TaskWrites::of_puts(writes.puts.clone());
+            pushed.encoded = writes.encoded.clone();
+            lock(&self.pushed).push(CallWrites { node: root_node(&call.caller), order, writes: pushed });
+        }
+    }
+
     /// Saves and shows what a call came to. With durability `sync`, what is shown must be saved already.
-    async fn finish(&self, call: &OneCall, came_to: Rest<S>, cached: bool) -> Result<(), Error> {
-        let mut writes = TaskWrites::only(came_to);
+    async fn finish(&self, call: &OneCall, mut writes: TaskWrites<S>, cached: bool) -> Result<(), Error> {
         if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
             self.save(call, &mut writes).await?;
             self.show_end(call, &writes, cached).await;
-            return Ok(());
+        } else {
+            self.show_end(call, &writes, cached).await;
+            self.save(call, &mut writes).await?;
         }
-        self.show_end(call, &writes, cached).await;
-        self.save(call, &mut writes).await
+        self.note_pushed(call, &writes);
+        Ok(())
     }
 
     async fn show_end(&self, call: &OneCall, writes: &TaskWrites<S>, cached: bool) {
@@ -156,7 +204,7 @@ impl<S: State> CallDesk<S> {
                 name: call.name.to_string(),
                 error: came_to.error.clone(),
                 interrupts: came_to.interrupts.clone().unwrap_or_default(),
-                writes: self.shown(came_to.returned.clone()),
+                writes: self.shown_result(writes),
             };
             self.show(&call.caller, Mode::Tasks, || EventData::TaskEnd(end())).await;
         }
@@ -165,7 +213,8 @@ impl<S: State> CallDesk<S> {
     async fn run_call(self: Arc<Self>, call: OneCall) -> Result<Value, BoxError> {
         let cache = self.cache_for(&call)?;
         self.show(&call.caller, Mode::Tasks, || EventData::TaskStart(call.start())).await;
-        if let Some(value) = self.known_result(call.id) {
+        if let Some((value, writes)) = self.known_result(call.id) {
+            self.note_pushed(&call, &writes);
             return Ok(value);
         }
         // Held until the result is in the cache.
@@ -176,8 +225,9 @@ impl<S: State> CallDesk<S> {
         if let Some((cache, key)) = &cache
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
-            let value: Value = crate::state::decode(&bytes)?;
-            self.finish(&call, Rest { returned: Some(value.clone()), ..Rest::default() }, true).await?;
+            let mut writes = self.cached_writes(&bytes)?;
+            let value = writes.rest_mut().returned.clone().unwrap_or_default();
+            self.finish(&call, writes, true).await?;
             return Ok(value);
         }
         if let Some(sink) = &call.caller.task.run.sink {
@@ -185,10 +235,12 @@ impl<S: State> CallDesk<S> {
         }
         let cx = self.context_of(&call);
         let result = call.attempts(&cx).await;
-        let value = self.settle(&call, &cx, result).await?;
+        let pushed = cx.take_pushed::<S>();
+        let kept = cache.is_some().then(|| pushed.clone()).unwrap_or_default();
+        let value = self.settle(&call, &cx, (result, pushed)).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
-            let bytes = crate::state::encode(&value).map_err(|why| {
+            let bytes = self.cached_bytes(&value, &kept).map_err(|why| {
                 let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
                 Error::new(ErrorKind::Store, words).at(&call.name)
             })?;
@@ -213,9 +265,10 @@ impl<S: State> CallDesk<S> {
     }
 
     /// What the call gave before.
-    fn known_result(&self, id: TaskId) -> Option<Value> {
+    fn known_result(&self, id: TaskId) -> Option<(Value, TaskWrites<S>)> {
         let of = |list: &[(TaskId, TaskWrites<S>)]| {
-            list.iter().filter(|(task, _)| *task == id).find_map(|(_, writes)| writes.returned().cloned())
+            let own = list.iter().filter(|(task, _)| *task == id);
+            own.map(|(_, writes)| writes).find_map(|writes| Some((writes.returned()?.clone(), writes.clone())))
         };
         of(&self.known).or_else(|| of(&lock(&self.done)))
     }
@@ -223,18 +276,24 @@ impl<S: State> CallDesk<S> {
     fn context_of(self: &Arc<Self>, call: &OneCall) -> Context {
         let seed = self.seed.get().expect("the desk got its seed when it was made");
         let namespace = format!("{}:{}", call.namespace, call.id);
-        seed.context_of_call(namespace, &call.name, call.id, self.clone(), call.caller.task.clone())
+        seed.context_of_call(namespace, (&call.name, call.nth), call.id, self.clone(), call.caller.task.clone())
     }
 
     /// Tells a question, a value and a failure apart; each is shown and saved.
-    async fn settle(&self, call: &OneCall, cx: &Context, result: Result<Value, BoxError>) -> Result<Value, BoxError> {
+    async fn settle(
+        &self,
+        call: &OneCall,
+        cx: &Context,
+        (result, pushed): (Result<Value, BoxError>, SmallVec<[Put<S::Write>; 1]>),
+    ) -> Result<Value, BoxError> {
         let (open, resume) = {
             let mut answers = lock(&cx.task.answers);
             (answers.open.take(), answers.to_save())
         };
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
-            self.finish(call, Rest { interrupts: Some(open.clone()), resume, ..Rest::default() }, false).await?;
+            let asked = Rest { interrupts: Some(open.clone()), resume, ..Rest::default() };
+            self.finish(call, TaskWrites::only(asked), false).await?;
             lock(&call.caller.task.answers).wait_inside(call.caller.scope.as_deref(), call.place, open);
             return Err("the call waits for an answer".into());
         }
@@ -242,7 +301,12 @@ impl<S: State> CallDesk<S> {
             Ok(value) => Rest { returned: Some(value.clone()), resume, ..Rest::default() },
             Err(error) => Rest { error: Some(failure_text(error)), resume, ..Rest::default() },
         };
-        self.finish(call, came_to, false).await?;
+        let mut writes = TaskWrites::only(came_to);
+        if result.is_ok() {
+            writes.puts = pushed;
+            writes.puts.iter_mut().for_each(|put| S::prepare(&self.plan.schema, &mut put.write));
+        }
+        self.finish(call, writes, false).await?;
         result
     }
 }
@@ -264,7 +328,7 @@ impl<S: State> CallHost for CallDesk<S> {
         let id = TaskId::derive(Some(self.checkpoint), &parts);
         let (inside, begun) = (caller.task.enter(), lock(&caller.task.answers).begin());
         let (level, task, in_step) = (caller.task.level, name.clone(), caller.task.step);
-        let call = OneCall { caller, place: begun, name, id, namespace, input, options, run };
+        let call = OneCall { caller, place: begun, nth: ix, name, id, namespace, input, options, run };
         let call = Walled::at_level(level, boxed(|| self.run_call(call)));
         Box::pin(async move {
             let _inside = inside;
@@ -273,6 +337,98 @@ impl<S: State> CallHost for CallDesk<S> {
                 Err(Box::new(error.in_step(in_step)))
             })
         })
+    }
+
+    fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error> {
+        let field = self.field_of_messages(field)?;
+        let name = self.plan.fields()[field].name();
+        let Some(mut write) = S::message_write(&self.plan.schema, field, message) else {
+            let words = format!("field `{name}` holds no messages of type `Message`; nothing can be pushed to it");
+            return Err(Error::invalid(words));
+        };
+        S::prepare(&self.plan.schema, &mut write);
+        let whole = S::whole_messages(&write).into_iter().next();
+        Ok(PushedMessage { put: Box::new(Put::<S::Write>::merge(write)), whole })
+    }
+
+    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value> {
+        &self.plan.nodes[node].metadata
+    }
+
+    fn triggers(&self, node: usize) -> &[String] {
+        &self.plan.nodes[node].trigger_names
+    }
+}
+
+/// What a call wrote to the state, which is merged after what the tasks of its step wrote.
+pub(super) struct CallWrites<S: State> {
+    /// The node whose task called, perhaps through others.
+    pub(super) node: Option<usize>,
+    order: String,
+    pub(super) writes: TaskWrites<S>,
+}
+
+/// The node that a call comes from.
+fn root_node(caller: &Context) -> Option<usize> {
+    let mut task = &caller.task;
+    while let (None, Some(around)) = (task.place.node(), &task.around) {
+        task = around;
+    }
+    task.place.node()
+}
+
+/// Begins a cached result that is more than a value; no value begins with it.
+const WITH_WRITES: u8 = 0xc1;
+
+impl<S: State> CallDesk<S> {
+    /// The field that messages are pushed to.
+    fn field_of_messages(&self, named: Option<&str>) -> Result<usize, Error> {
+        if let Some(name) = named {
+            let unknown = || Error::invalid(format!("the state has no field `{name}` to push a message to"));
+            return self.plan.field_named(name).ok_or_else(unknown);
+        }
+        let is_messages = |field: &usize| self.plan.kind(*field) == FieldKind::Messages;
+        let fields: Vec<usize> = (0..self.plan.fields().len()).filter(is_messages).collect();
+        match (&*fields, self.plan.field_named("messages")) {
+            ([only], _) => Ok(*only),
+            (_, Some(field)) => Ok(field),
+            ([], None) => Err(Error::invalid(
+                "the state has no messages to push to; give it a field of messages, name the field with \
+                 `push_message_to`, or only show the message with `emit_message`",
+            )),
+            (_, None) => Err(Error::invalid(
+                "the state has several fields of messages; name the one to push to with `push_message_to`",
+            )),
+        }
+    }
+
+    /// A result as it is kept in the cache.
+    fn cached_bytes(&self, value: &Value, pushed: &[Put<S::Write>]) -> Result<Vec<u8>, CodecError> {
+        let Some(codec) = self.codec.filter(|_| !pushed.is_empty()) else {
+            return Ok(encode(value)?.to_vec());
+        };
+        let mut writes = Vec::new();
+        for put in pushed {
+            let field = S::field_of(&self.plan.schema, &put.write).unwrap_or_default();
+            writes.push((self.plan.fields()[field].name(), codec.write(&self.plan.schema, &put.write)?.to_vec()));
+        }
+        Ok([&[WITH_WRITES][..], &encode(&(value, writes))?].concat())
+    }
+
+    /// The result that was kept, with what was written beside it.
+    fn cached_writes(&self, bytes: &[u8]) -> Result<TaskWrites<S>, CodecError> {
+        let (Some(codec), Some((&WITH_WRITES, rest))) = (self.codec, bytes.split_first()) else {
+            let returned = Some(decode(bytes)?);
+            return Ok(TaskWrites::only(Rest { returned, ..Rest::default() }));
+        };
+        let (value, pushed): (Value, Vec<(String, Vec<u8>)>) = decode(rest)?;
+        let mut writes = TaskWrites::only(Rest { returned: Some(value), ..Rest::default() });
+        for (name, bytes) in pushed {
+            let field = self.plan.field_named(&name);
+            let field = field.ok_or_else(|| CodecError::new(format!("the state has no field `{name}` any more")))?;
+            writes.puts.push(Put::merge((codec.decode_write)(&self.plan.schema, field, &bytes)?));
+        }
+        Ok(writes)
     }
 }
 
@@ -287,14 +443,13 @@ async fn first_or_waited(cache: &dyn Cache, key: &CacheKey) -> Option<Flight> {
     }
 }
 
-/// What wakes a call.
-const PUSH: &str = "__pregel_push";
-
 /// One call of a task.
 struct OneCall {
     caller: Context,
     /// Its place among what its caller begins.
     place: usize,
+    /// Its place among the calls of its caller.
+    nth: usize,
     name: Arc<str>,
     id: TaskId,
     namespace: String,
@@ -309,7 +464,8 @@ impl OneCall {
             id: self.id,
             name: self.name.to_string(),
             triggers: vec![PUSH.to_owned()],
-            metadata: std::collections::BTreeMap::new(),
+            metadata: (**self.caller.task.metadata()).clone(),
+            tags: self.caller.tags().to_vec(),
             input: ShownInput::Value(self.input.clone()),
         }
     }

@@ -21,7 +21,7 @@ use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::checkpoint::Durability;
-use crate::context::{Context, Waiter};
+use crate::context::{Context, Place, Waiter, with_pushed};
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Given, Interrupt, NodeError, NodeFuture, Outcome, ParentCommand, TaskInput};
 use crate::state::{State, changes_to};
@@ -235,7 +235,8 @@ impl<S: State> Run<S> {
         let mut writes = with_answers(TaskWrites::default(), context.as_ref());
         let end = match settle(result, context.as_ref(), &node.name) {
             Ok(outcome) => {
-                writes.puts = changes_to(&*self.live.state, &plan.schema, outcome.puts);
+                let returned = changes_to(&*self.live.state, &plan.schema, outcome.puts);
+                writes.puts = with_pushed::<S>(context.as_ref(), returned);
                 match plan.way_out(node_ix, outcome.steer, &mut writes) {
                     Ok(false) => End::Done,
                     Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
@@ -288,7 +289,8 @@ impl<S: State> Run<S> {
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.lone_task_id(node_ix);
-                self.seed().context(&node.name, id, None, None)
+                let place = self.place_of(0);
+                self.seed().context((&node.name, place), id, None, None)
             });
             cx.clone()
         };
@@ -300,6 +302,19 @@ impl<S: State> Run<S> {
         }
         drop(entered);
         (future, span, context)
+    }
+
+    /// Where a task stands in the step.
+    pub(super) fn place_of(&self, ix: usize) -> Place {
+        let Task { node, path, .. } = self.tasks[ix];
+        match path {
+            TaskPath::Pull => Place::Pull { node },
+            TaskPath::Push(nth) => Place::Push { node, nth },
+            TaskPath::Handler { of } => {
+                let nth = if let TaskPath::Push(nth) = self.tasks[of].path { Some(nth) } else { None };
+                Place::Handler { node, failed: self.plan.nodes[self.tasks[of].node].name.to_string(), nth }
+            }
+        }
     }
 
     /// The id of the step's only task, which is made here if nothing else needed it.
@@ -443,7 +458,8 @@ impl<S: State> Run<S> {
     #[inline(never)]
     fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running<S> {
         let id = self.task_id(ix);
-        let job = job_of(&self.plan, self.codec, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+        let placed = (ix, self.place_of(ix));
+        let job = job_of(&self.plan, self.codec, seed, &self.live.state, placed, &mut self.tasks[ix], id);
         let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
         let running = match turn.map(|turn| *turn) {
             Some(CacheTurn::Waits { landing, known }) => boxed(|| follow(landing, known, job)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -13,7 +13,7 @@ use super::live::Bits;
 use super::run::Run;
 use super::tasks;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Answers, Context, NullResume, ReplayState, RunShared, TaskContext, Waiting};
+use crate::context::{Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, TaskContext, Waiting};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::state::State;
@@ -73,7 +73,7 @@ impl StepSeed {
 
     pub(crate) fn context(
         &self,
-        node: &Arc<str>,
+        (node, place): (&Arc<str>, Place),
         id: TaskId,
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
@@ -81,7 +81,7 @@ impl StepSeed {
         let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
         let namespace = tasks::task_namespace(&self.namespace, name, id);
         let (calls, around) = (self.calls.clone(), self.around.clone());
-        let task = TaskContext { failure, pulse, calls, around, ..self.task(namespace, node, id) };
+        let task = TaskContext { failure, pulse, calls, around, ..self.task(namespace, (node, place), id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -89,23 +89,25 @@ impl StepSeed {
     pub(super) fn context_of_call(
         &self,
         namespace: String,
-        name: &Arc<str>,
+        (name, nth): (&Arc<str>, usize),
         id: TaskId,
         host: Arc<dyn CallHost>,
         caller: Arc<TaskContext>,
     ) -> Context {
-        let task = TaskContext { calls: Some(host), around: Some(caller), ..self.task(namespace, name, id) };
+        let named = (name, Place::Call { nth });
+        let task = TaskContext { calls: Some(host), around: Some(caller), ..self.task(namespace, named, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
     /// What every task gets of the step.
-    fn task(&self, namespace: String, node: &Arc<str>, id: TaskId) -> TaskContext {
+    fn task(&self, namespace: String, (node, place): (&Arc<str>, Place), id: TaskId) -> TaskContext {
         let saved = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
         let by_id = self.resume_map.as_deref().filter(|_| self.has_pending);
         let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
         TaskContext {
             run: self.run.clone(),
             node: node.clone(),
+            place,
             id,
             namespace,
             level: self.level,
@@ -125,6 +127,9 @@ impl StepSeed {
             cancel: self.run.cancel.token().child_token(),
             around: None,
             waiting: Waiting::default(),
+            pushed: Mutex::default(),
+            metadata: OnceLock::new(),
+            shown: OnceLock::new(),
         }
     }
 }

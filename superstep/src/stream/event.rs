@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::{Mode, RawEvent};
+use super::{Mode, RawEvent, TaskMetadata, ToolEvent};
 use crate::checkpoint::Codec;
 use crate::engine::Bits;
 use crate::error::TaskError;
@@ -60,6 +60,8 @@ pub enum EventData<S: State> {
     Message(MessageEvent),
     /// What a node sent.
     Custom(Value),
+    /// What happens to a call of a tool.
+    Tool(ToolEvent),
     /// A task starts.
     TaskStart(TaskStart<S>),
     /// A task ended.
@@ -110,11 +112,19 @@ impl AnyEvent for Value {
 
 impl AnyEvent for MessageEvent {
     fn json(&self) -> Option<Value> {
-        let mut event = json!({ "message": self.to_json(), "node": self.node, "step": self.step });
+        let mut event = json!({
+            "message": self.to_json(), "node": self.node, "step": self.step, "metadata": self.metadata.to_json(),
+        });
         if let Some(chunk) = &self.chunk {
             event["chunk"] = json!(chunk);
         }
         Some(event)
+    }
+}
+
+impl AnyEvent for ToolEvent {
+    fn json(&self) -> Option<Value> {
+        Some(self.to_json())
     }
 }
 
@@ -151,6 +161,7 @@ impl<S: State> Event<S> {
         let data = downcast::<EventData<S>>(data)
             .or_else(|data| downcast(data).map(EventData::Custom))
             .or_else(|data| downcast(data).map(EventData::Message))
+            .or_else(|data| downcast(data).map(EventData::Tool))
             .unwrap_or_else(|data| EventData::Foreign(ForeignEvent(data)));
         Self { namespace, data, mode }
     }
@@ -206,6 +217,7 @@ impl<S: State> EventData<S> {
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
             EventData::Message(message) => return message.json(),
             EventData::Custom(value) => value.clone(),
+            EventData::Tool(event) => event.to_json(),
             EventData::TaskStart(task) => task.json(codec),
             EventData::TaskEnd(task) => task.json(codec),
             EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
@@ -380,12 +392,14 @@ impl<S: State> ShownWrites<S> {
         }
     }
 
-    /// As the result of a task in a stream: by the names of the fields, or under `__return__`.
+    /// As the result of a task in a stream: by the names of the fields, and what it returned under `__return__`.
     pub(crate) fn as_named_result(&self, codec: KnownCodec<S>) -> Value {
-        match &self.returned {
-            Some(value) => json!({ "__return__": value }),
-            None => Value::Object(self.by_field(codec)),
-        }
+        let mut result = match (&self.returned, &self.fields) {
+            (Some(_), Fields::One(_)) => Map::new(),
+            _ => self.by_field(codec),
+        };
+        result.extend(self.returned.iter().map(|value| ("__return__".to_owned(), value.clone())));
+        Value::Object(result)
     }
 
     /// The writes by field; repeated ones of a field are collected under `$writes`.
@@ -476,6 +490,8 @@ pub struct MessageEvent {
     pub node: String,
     /// The step.
     pub step: i64,
+    /// What is known of the task that it comes from, and of the run.
+    pub metadata: Arc<TaskMetadata>,
 }
 
 impl MessageEvent {
@@ -500,8 +516,10 @@ pub struct TaskStart<S: State> {
     pub name: String,
     /// What can wake the node.
     pub triggers: Vec<String>,
-    /// What the graph says about the node.
+    /// What the caller said about the run, and over it what the graphs said about the nodes that the task is in.
     pub metadata: BTreeMap<String, Value>,
+    /// The tags of the run.
+    pub tags: Vec<String>,
     pub(crate) input: ShownInput<S>,
 }
 
@@ -562,6 +580,9 @@ impl<S: State> TaskStart<S> {
             json!({ "id": self.id.to_string(), "name": self.name, "input": input, "triggers": self.triggers });
         if !self.metadata.is_empty() {
             value["metadata"] = json!(self.metadata);
+        }
+        if !self.tags.is_empty() {
+            value["metadata"]["tags"] = json!(self.tags);
         }
         value
     }
