@@ -16,6 +16,7 @@ mod drain;
 mod draw;
 mod edges;
 mod error_steps;
+mod event_metadata;
 mod faulty;
 mod forms;
 mod functions;
@@ -43,6 +44,7 @@ mod parent_commands;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_saver;
+mod pushed_messages;
 mod questions;
 mod recovery;
 mod reducer_panics;
@@ -71,6 +73,7 @@ mod threads;
 mod tidy;
 mod time_travel;
 mod timeouts;
+mod tool_events;
 #[cfg(any(feature = "postgres", all(feature = "sqlite", feature = "conformance")))]
 mod trouble;
 mod typed_equals_dynamic;
