@@ -379,7 +379,7 @@ impl Context {
     /// Where events of a mode go, if somebody waits for those of the task's graph.
     fn sink(&self, mode: Mode) -> Option<&Sink> {
         let sink = self.task.run.sink.as_ref().filter(|sink| sink.wants(mode))?;
-        (sink.subgraphs || self.task.graph_namespace().is_empty()).then_some(sink)
+        (sink.subgraphs || self.task.is_of_root()).then_some(sink)
     }
 
     /// Tells that the node is alive: its idle timeout starts again.

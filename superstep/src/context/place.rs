@@ -118,6 +118,11 @@ impl TaskContext {
         }
     }
 
+    /// Whether the graph that the task belongs to is inside no other.
+    pub(crate) fn is_of_root(&self) -> bool {
+        self.namespace.split('|').count() == 1 + self.depth_of_calls()
+    }
+
     /// The namespace of the graph that the task belongs to: a function that a node called belongs to the node's graph.
     pub(crate) fn graph_namespace(&self) -> Vec<String> {
         let mut parts = self.parts();

@@ -3,6 +3,8 @@
 //! A call is named by its caller, its place among the caller's calls, and the checkpoint. A call
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
+mod pushed;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -26,9 +28,11 @@ use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
-use crate::state::{CodecError, FieldKind, Message, Put, State, decode, encode};
+use crate::state::{Message, Put, State};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
+
+pub(super) use pushed::CallWrites;
 
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>;
@@ -145,33 +149,6 @@ impl<S: State> CallDesk<S> {
         ShownWrites { puts: writes.puts.to_vec(), fields: self.plan.shown.clone(), ..shown }
     }
 
-    /// The messages that calls pushed in this step, in the order in which they are merged.
-    pub(super) fn take_pushed(&self) -> Vec<CallWrites<S>> {
-        let mut pushed = std::mem::take(&mut *lock(&self.pushed));
-        pushed.sort_by(|one, other| one.order.cmp(&other.order));
-        pushed
-    }
-
-    /// Whether a call pushed a message to one of these fields.
-    pub(super) fn has_pushed(&self, fields: &Fields) -> bool {
-        let is_in = |put: &Put<S::Write>| S::field_of(&self.plan.schema, &put.write).is_some_and(|f| fields.has(f));
-        lock(&self.pushed).iter().any(|call| call.writes.puts.iter().any(is_in))
-    }
-
-    /// Notes what a call pushed, to be merged at the end of the step.
-    fn note_pushed(&self, call: &OneCall, writes: &TaskWrites<S>) {
-        if !writes.puts.is_empty() {
-            let order = call.caller.task.call_order(call.nth);
-            // A node that is tried again calls again, and gets the result that is known.
-            if lock(&self.pushed).iter().any(|known| known.order == order) {
-                return;
-            }
-            let mut pushed = TaskWrites::of_puts(writes.puts.clone());
-            pushed.encoded = writes.encoded.clone();
-            lock(&self.pushed).push(CallWrites { node: root_node(&call.caller), order, writes: pushed });
-        }
-    }
-
     /// Saves and shows what a call came to. With durability `sync`, what is shown must be saved already.
     async fn finish(&self, call: &OneCall, mut writes: TaskWrites<S>, cached: bool) -> Result<(), Error> {
         if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
@@ -236,7 +213,7 @@ impl<S: State> CallDesk<S> {
         let cx = self.context_of(&call);
         let result = call.attempts(&cx).await;
         let pushed = cx.take_pushed::<S>();
-        let kept = cache.is_some().then(|| pushed.clone()).unwrap_or_default();
+        let kept = if cache.is_some() { pushed.clone() } else { SmallVec::new() };
         let value = self.settle(&call, &cx, (result, pushed)).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
@@ -244,7 +221,9 @@ impl<S: State> CallDesk<S> {
                 let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
                 Error::new(ErrorKind::Store, words).at(&call.name)
             })?;
-            cache.set(vec![(key, bytes.into(), ttl)]).await?;
+            if let Some(bytes) = bytes {
+                cache.set(vec![(key, bytes.into(), ttl)]).await?;
+            }
         }
         Ok(value)
     }
@@ -357,78 +336,6 @@ impl<S: State> CallHost for CallDesk<S> {
 
     fn triggers(&self, node: usize) -> &[String] {
         &self.plan.nodes[node].trigger_names
-    }
-}
-
-/// What a call wrote to the state, which is merged after what the tasks of its step wrote.
-pub(super) struct CallWrites<S: State> {
-    /// The node whose task called, perhaps through others.
-    pub(super) node: Option<usize>,
-    order: String,
-    pub(super) writes: TaskWrites<S>,
-}
-
-/// The node that a call comes from.
-fn root_node(caller: &Context) -> Option<usize> {
-    let mut task = &caller.task;
-    while let (None, Some(around)) = (task.place.node(), &task.around) {
-        task = around;
-    }
-    task.place.node()
-}
-
-/// Begins a cached result that is more than a value; no value begins with it.
-const WITH_WRITES: u8 = 0xc1;
-
-impl<S: State> CallDesk<S> {
-    /// The field that messages are pushed to.
-    fn field_of_messages(&self, named: Option<&str>) -> Result<usize, Error> {
-        if let Some(name) = named {
-            let unknown = || Error::invalid(format!("the state has no field `{name}` to push a message to"));
-            return self.plan.field_named(name).ok_or_else(unknown);
-        }
-        let is_messages = |field: &usize| self.plan.kind(*field) == FieldKind::Messages;
-        let fields: Vec<usize> = (0..self.plan.fields().len()).filter(is_messages).collect();
-        match (&*fields, self.plan.field_named("messages")) {
-            ([only], _) => Ok(*only),
-            (_, Some(field)) => Ok(field),
-            ([], None) => Err(Error::invalid(
-                "the state has no messages to push to; give it a field of messages, name the field with \
-                 `push_message_to`, or only show the message with `emit_message`",
-            )),
-            (_, None) => Err(Error::invalid(
-                "the state has several fields of messages; name the one to push to with `push_message_to`",
-            )),
-        }
-    }
-
-    /// A result as it is kept in the cache.
-    fn cached_bytes(&self, value: &Value, pushed: &[Put<S::Write>]) -> Result<Vec<u8>, CodecError> {
-        let Some(codec) = self.codec.filter(|_| !pushed.is_empty()) else {
-            return Ok(encode(value)?.to_vec());
-        };
-        let mut writes = Vec::new();
-        for put in pushed {
-            let field = S::field_of(&self.plan.schema, &put.write).unwrap_or_default();
-            writes.push((self.plan.fields()[field].name(), codec.write(&self.plan.schema, &put.write)?.to_vec()));
-        }
-        Ok([&[WITH_WRITES][..], &encode(&(value, writes))?].concat())
-    }
-
-    /// The result that was kept, with what was written beside it.
-    fn cached_writes(&self, bytes: &[u8]) -> Result<TaskWrites<S>, CodecError> {
-        let (Some(codec), Some((&WITH_WRITES, rest))) = (self.codec, bytes.split_first()) else {
-            let returned = Some(decode(bytes)?);
-            return Ok(TaskWrites::only(Rest { returned, ..Rest::default() }));
-        };
-        let (value, pushed): (Value, Vec<(String, Vec<u8>)>) = decode(rest)?;
-        let mut writes = TaskWrites::only(Rest { returned: Some(value), ..Rest::default() });
-        for (name, bytes) in pushed {
-            let field = self.plan.field_named(&name);
-            let field = field.ok_or_else(|| CodecError::new(format!("the state has no field `{name}` any more")))?;
-            writes.puts.push(Put::merge((codec.decode_write)(&self.plan.schema, field, &bytes)?));
-        }
-        Ok(writes)
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::{
-    AgentState, BoxError, Command, CompiledStateGraph, Context, END, Entrypoint, Event, EventData, EventStream, GoOn,
-    JsonFields, JsonInput, JsonReducer, JsonState, MemoryCache, MemorySaver, Message, Mode, NodeOptions, Persist,
-    Resume, RetryPolicy, START, Send, State, StateGraph, Task, Update,
+    AgentState, BoxError, Command, CompiledStateGraph, Context, Durability, END, Entrypoint, Event, EventData,
+    EventStream, GoOn, JsonFields, JsonInput, JsonReducer, JsonState, MemoryCache, MemorySaver, Message, Mode,
+    NodeOptions, Persist, Resume, RetryPolicy, START, Send, State, StateGraph, Task, Update,
 };
 
 use crate::support::{Count, Notes, events};
@@ -339,7 +339,19 @@ async fn what_a_called_task_pushes_is_its_own_write() {
 /// Its result is known, and so is what it wrote: LangGraph comes to the same.
 #[tokio::test]
 async fn what_a_finished_task_pushed_is_written_when_its_caller_is_answered() {
-    let runs = Count::default();
+    for durability in [Durability::Async, Durability::Exit, Durability::Sync] {
+        let runs = Count::default();
+        let app = asking_after_a_task(&runs);
+        let out = app.invoke(AgentState::default()).thread("t").durability(durability).await.unwrap();
+        assert_eq!((out.interrupts.len(), ids(&out.state.messages)), (1, vec!["t".to_owned()]));
+        assert!(app.thread("t").state().await.unwrap().state.messages.is_empty(), "the step is not over");
+        let out = app.invoke(Resume::value("a")).thread("t").durability(durability).await.unwrap();
+        assert_eq!((ids(&out.state.messages), runs.get()), (vec!["a".to_owned(), "t".to_owned()], 1));
+        assert_eq!(ids(&app.thread("t").state().await.unwrap().state.messages), ["a", "t"]);
+    }
+}
+
+fn asking_after_a_task(runs: &Count) -> CompiledStateGraph<AgentState> {
     let counted = runs.clone();
     let tell = Task::new("tell", move |n: i64, cx: Context| {
         counted.up();
@@ -356,15 +368,9 @@ async fn what_a_finished_task_pushed_is_written_when_its_caller_is_answered() {
             Ok::<_, BoxError>(vec![said(&answer)])
         }
     };
-    let mut graph = StateGraph::<AgentState>::new();
+    let mut graph = StateGraph::new();
     graph.add_node("n", node).add_edge(START, "n").checkpointer(MemorySaver::new());
-    let app = graph.compile().unwrap();
-    let out = app.invoke(AgentState::default()).thread("t").await.unwrap();
-    assert_eq!((out.interrupts.len(), ids(&out.state.messages)), (1, vec!["t".to_owned()]));
-    assert!(app.thread("t").state().await.unwrap().state.messages.is_empty(), "the step is not over");
-    let out = app.invoke(Resume::value("a")).thread("t").await.unwrap();
-    assert_eq!((ids(&out.state.messages), runs.get()), (vec!["a".to_owned(), "t".to_owned()], 1));
-    assert_eq!(ids(&app.thread("t").state().await.unwrap().state.messages), ["a", "t"]);
+    graph.compile().expect("the graph has no mistakes")
 }
 
 /// A call that is known is the same call: what it pushed counts once.
@@ -513,7 +519,7 @@ async fn the_field_can_be_named_and_is_otherwise_the_one_called_messages() {
 /// LangGraph logs a warning, and the message is lost.
 #[tokio::test]
 async fn a_state_without_such_messages_is_an_error_that_says_so() {
-    let wrong = |error: Result<_, String>| error.map(|_: ()| ()).unwrap_err();
+    let wrong = |error: Result<(), String>| error.unwrap_err();
     let error = wrong(pushed::<Notes>(None).await.map(drop));
     assert!(error.contains("the state has no messages to push to") && error.contains("emit_message"), "{error}");
     let error = wrong(pushed::<Unnamed>(None).await.map(drop));
@@ -565,8 +571,7 @@ async fn dynamic_states_hold_a_pushed_message_in_their_own_form() {
 /// The pushes of an unsaved attempt are gone with it; `exit` saves them with the end.
 #[tokio::test]
 async fn every_durability_saves_what_was_pushed() {
-    use superstep::Durability::{Async, Exit, Sync};
-    for durability in [Async, Exit, Sync] {
+    for durability in [Durability::Async, Durability::Exit, Durability::Sync] {
         let app = pushing().checkpointer(MemorySaver::new()).compile().unwrap();
         app.invoke(AgentState { messages: vec![said("m")] }).thread("t").durability(durability).await.unwrap();
         let out =
