@@ -2,6 +2,7 @@
 
 mod context;
 mod error;
+mod events;
 mod node;
 mod output;
 mod policy;

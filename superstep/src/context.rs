@@ -5,6 +5,8 @@
 
 mod answering;
 mod place;
+mod push;
+mod slot;
 mod scope;
 mod waiting;
 
@@ -25,11 +27,14 @@ use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId};
 use crate::message::{Message, MessageChunk};
 use crate::node::{GivenContext, Interrupted, NodeError, Why};
+use crate::state::erased::Writes;
 use crate::store::Store;
-use crate::stream::{MessageEvent, Sink};
+use crate::stream::{MessageEvent, Mode, Sink, TaskMetadata, ToolEvent};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
-pub(crate) use place::Place;
+pub(crate) use place::{PUSH, Place, with_node_metadata};
+pub(crate) use push::{PushedMessage, with_pushed};
 pub(crate) use scope::Scope;
+pub(crate) use slot::Slot;
 pub(crate) use waiting::{Waiter, Waiting};
 
 /// The surroundings of a running node: questions to humans, events, store, cancellation, subgraphs.
@@ -72,6 +77,7 @@ pub(crate) struct RunShared {
     /// The most tasks of one graph, and calls inside them, that run at once.
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) metadata: SharedMap<Value>,
+    pub(crate) tags: Box<[String]>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
 }
 
@@ -81,9 +87,24 @@ impl RunShared {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
     }
 
-    /// Whether somebody waits for messages as they are said.
+    /// Whether somebody waits for what is sent by code that may have no context.
     pub(crate) fn is_heard(&self) -> bool {
-        self.sink.as_ref().is_some_and(Sink::wants_messages)
+        self.hears(Mode::Messages) || self.hears(Mode::Tools)
+    }
+
+    /// Whether somebody waits for events of a mode.
+    pub(crate) fn hears(&self, mode: Mode) -> bool {
+        self.sink.as_ref().is_some_and(|sink| sink.wants(mode))
+    }
+
+    /// The tags as spans show them.
+    pub(crate) fn tags_text(&self) -> Option<String> {
+        (!self.tags.is_empty()).then(|| self.tags.join(","))
+    }
+
+    /// Whether the words of models and the calls of tools are kept out of the stream.
+    fn is_muted(&self) -> bool {
+        self.tags.iter().any(|tag| tag == "nostream")
     }
 
     /// Tells of contexts that nobody asked for: most likely another type was meant.
@@ -138,6 +159,7 @@ pub(crate) struct TaskContext {
     /// The store of its graph, if the run has none.
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) node: Arc<str>,
+    pub(crate) place: Place,
     pub(crate) id: TaskId,
     /// `node:id` under the namespace of the graph.
     pub(crate) namespace: String,
@@ -154,14 +176,20 @@ pub(crate) struct TaskContext {
     pub(crate) replay: Option<Arc<ReplayState>>,
     pub(crate) failure: Option<NodeError>,
     pub(crate) pulse: Option<Arc<Pulse>>,
-    /// Its place, if the run limits how many tasks run at once.
-    pub(crate) place: Option<Arc<Place>>,
+    /// Its slot, if the run limits how many tasks run at once.
+    pub(crate) slot: Option<Arc<Slot>>,
     pub(crate) calls: Option<Arc<dyn CallHost>>,
     pub(crate) previous: Option<Value>,
     pub(crate) cancel: CancellationToken,
     /// The task around its graph, if the graph is inside one.
     pub(crate) around: Option<Arc<TaskContext>>,
     pub(crate) waiting: Waiting,
+    /// The messages that it pushed in this attempt, as writes of its graph's state.
+    pub(crate) pushed: Mutex<Writes>,
+    /// What was said about the run and the nodes, once somebody asked.
+    pub(crate) metadata: OnceLock<SharedMap<Value>>,
+    /// What is shown beside its messages, once there is one.
+    pub(crate) shown: OnceLock<Arc<TaskMetadata>>,
 }
 
 /// The answer that a caller gave without saying for whom; the first question takes it.
@@ -213,24 +241,19 @@ impl TaskContext {
     pub(crate) fn begin_attempt(&self, attempt: u32) {
         self.attempt.store(attempt, Ordering::Relaxed);
         lock(&self.answers).begin_attempt();
+        lock(&self.pushed).clear();
     }
 
-    /// Whether it has neither asked nor answered, and no command came out of a graph inside.
+    /// Whether it has neither asked nor answered nor pushed, nor called functions, and no command came out of a graph
+    /// inside.
     pub(crate) fn is_untroubled(&self) -> bool {
-        lock(&self.answers).is_untroubled()
+        lock(&self.answers).is_untroubled() && lock(&self.pushed).is_empty()
     }
 
     pub(crate) fn touch(&self) {
         if let Some(pulse) = &self.pulse {
             pulse.sign_of_life();
         }
-    }
-
-    /// The namespace of the graph that the task belongs to.
-    pub(crate) fn graph_namespace(&self) -> Vec<String> {
-        let mut parts: Vec<String> = self.namespace.split('|').map(str::to_owned).collect();
-        parts.pop();
-        parts
     }
 }
 
@@ -299,9 +322,9 @@ impl Context {
     /// Sends an event to whoever streams the run in `custom` mode; waits while their buffer is full.
     pub async fn emit(&self, value: impl Serialize) {
         self.task.touch();
-        let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_custom()) else { return };
+        let Some(sink) = self.sink(Mode::Custom) else { return };
         match serde_json::to_value(value) {
-            Ok(value) => sink.custom(self.task.graph_namespace(), value).await,
+            Ok(value) => sink.emit(self.task.outer_namespace(), Mode::Custom, Box::new(value)).await,
             Err(error) => tracing::warn!(node = &*self.task.node, %error, "an event cannot be encoded and is not sent"),
         }
     }
@@ -320,15 +343,57 @@ impl Context {
         self.say(piece, Some(chunk)).await;
     }
 
-    async fn say(&self, message: Message, chunk: Option<MessageChunk>) {
+    /// Sends what happens to a call of a tool to whoever streams the run in `tools` mode.
+    ///
+    /// Agents and tool nodes do so by themselves; this is for those who call tools in another way.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::{AgentState, Context, ToolEvent};
+    ///
+    /// async fn search(_: AgentState, cx: Context) {
+    ///     cx.emit_tool(ToolEvent::started("c1", "search", Some(json!({ "q": "tea" })))).await;
+    ///     cx.emit_tool(ToolEvent::delta("c1", "three of ")).await;
+    ///     cx.emit_tool(ToolEvent::finished("c1", "three of five")).await;
+    /// }
+    /// # let _ = superstep::StateGraph::<AgentState>::new().add_node("search", search);
+    /// ```
+    pub async fn emit_tool(&self, event: ToolEvent) {
         self.task.touch();
-        let Some(sink) = self.task.run.sink.as_ref().filter(|s| s.wants_messages()) else { return };
+        if self.task.run.is_muted() {
+            return;
+        }
+        let Some(sink) = self.sink(Mode::Tools) else { return };
+        sink.emit(self.task.graph_namespace(), Mode::Tools, Box::new(event)).await;
+    }
+
+    /// Whether somebody streams the run in `tools` mode: if not, there is no need to make such events.
+    pub fn wants_tools(&self) -> bool {
+        self.sink(Mode::Tools).is_some() && !self.task.run.is_muted()
+    }
+
+    async fn say(&self, message: Message, chunk: Option<MessageChunk>) {
+        if !self.task.run.is_muted() {
+            self.show(message, chunk, None).await;
+        }
+    }
+
+    async fn show(&self, message: Message, chunk: Option<MessageChunk>, whole: Option<Value>) {
+        self.task.touch();
+        let Some(sink) = self.sink(Mode::Messages) else { return };
         if let Some(id) = &message.id {
             lock(&self.task.run.seen_messages).insert(id.clone());
         }
+        let metadata = self.task.shown.get_or_init(|| Arc::new(self.task.described())).clone();
         let (node, step) = (self.task.node.to_string(), self.task.step);
-        let said = MessageEvent { message, chunk, whole: None, node, step };
-        sink.message(self.task.graph_namespace(), said).await;
+        let said = MessageEvent { message, chunk, whole, node, step, metadata };
+        sink.emit(self.task.graph_namespace(), Mode::Messages, Box::new(said)).await;
+    }
+
+    /// Where events of a mode go, if somebody waits for those of the task's graph.
+    fn sink(&self, mode: Mode) -> Option<&Sink> {
+        let sink = self.task.run.sink.as_ref().filter(|sink| sink.wants(mode))?;
+        (sink.subgraphs || self.task.is_of_root()).then_some(sink)
     }
 
     /// Tells that the node is alive: its idle timeout starts again.
@@ -397,9 +462,32 @@ impl Context {
         format!("{hash:032x}")
     }
 
-    /// What the caller said about the run.
+    /// What the caller said about the run, and over it what the graph said about the node, and those around it about
+    /// the nodes that they are in.
+    ///
+    /// ```
+    /// use superstep::{AgentState, Context, NodeOptions, StateGraph, START};
+    ///
+    /// async fn node(_: AgentState, cx: Context) {
+    ///     assert_eq!((&cx.metadata()["user"], &cx.metadata()["team"]), (&"ada".into(), &"verse".into()));
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::<AgentState>::new()
+    ///     .add_node_with("poet", node, NodeOptions::new().metadata("team", "verse"))
+    ///     .add_edge(START, "poet")
+    ///     .compile()?;
+    /// app.invoke(()).metadata("user", "ada").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, Value> {
-        &self.task.run.metadata
+        self.task.metadata()
+    }
+
+    /// The tags of the run.
+    pub fn tags(&self) -> &[String] {
+        &self.task.run.tags
     }
 
     /// Cancelled when the run is: hand it to what the node starts.

@@ -37,6 +37,7 @@ use std::pin::Pin;
 
 use crate::context::Context;
 use crate::message::{Message, MessageChunk};
+use crate::stream::{Mode, ToolEvent};
 
 tokio::task_local! {
     static CONTEXT: Context;
@@ -57,9 +58,48 @@ pub async fn emit_chunk(chunk: MessageChunk) {
     }
 }
 
+/// Sends what happens to a call of a tool to whoever streams the run in `tools` mode; outside of a run, nothing happens.
+///
+/// ```
+/// use superstep::{current, AgentState, EventData, Mode, StateGraph, ToolEvent, START};
+///
+/// // Knows nothing of graphs.
+/// async fn look_up() {
+///     current::emit_tool(ToolEvent::started("c1", "look_up", None)).await;
+///     current::emit_tool(ToolEvent::finished("c1", "found")).await;
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = StateGraph::<AgentState>::new()
+///     .add_node("clerk", |_: AgentState| look_up())
+///     .add_edge(START, "clerk")
+///     .compile()?;
+/// let mut events = app.stream(()).mode(Mode::Tools).start();
+/// let mut shown = Vec::new();
+/// while let Some(event) = events.next().await {
+///     if let EventData::Tool(event) = event?.data {
+///         shown.push(event.to_json()["event"].clone());
+///     }
+/// }
+/// assert_eq!(shown, ["tool-started", "tool-finished"]);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn emit_tool(event: ToolEvent) {
+    if let Some(cx) = context() {
+        cx.emit_tool(event).await;
+    }
+}
+
 /// Whether somebody waits for pieces of messages: a reader of the stream, or a limit on the node's silence.
 pub fn wants_messages() -> bool {
-    CONTEXT.try_with(|_| ()).is_ok()
+    context().is_some_and(|cx| cx.task.pulse.is_some() || cx.task.run.hears(Mode::Messages))
+}
+
+/// Whether somebody streams the run in `tools` mode.
+pub fn wants_tools() -> bool {
+    context().is_some_and(|cx| cx.wants_tools())
 }
 
 fn context() -> Option<Context> {

@@ -134,6 +134,7 @@ pub(crate) struct Options {
     cancel: Option<CancellationToken>,
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
+    tags: Vec<String>,
     run_id: Option<String>,
     /// What is shown, if that was said.
     modes: Option<Modes>,
@@ -159,6 +160,7 @@ impl Default for Options {
             cancel: None,
             max_concurrency: None,
             metadata: BTreeMap::new(),
+            tags: Vec::new(),
             run_id: None,
             modes: None,
             subgraphs: false,
@@ -281,6 +283,22 @@ macro_rules! run_options {
             $self
         }
 
+        /// Marks the run: its tasks and streamed messages show the tag, and nodes can read it. With the tag `nostream`
+        /// what models say and what happens to calls of tools is not streamed; what nodes return or push is.
+        pub fn tag(self, tag: impl Into<String>) -> Self {
+            self.tags([tag])
+        }
+
+        /// Marks the run with several tags more.
+        pub fn tags<T: Into<String>>(mut $self, tags: impl IntoIterator<Item = T>) -> Self {
+            for tag in tags.into_iter().map(Into::into) {
+                if !$options.tags.contains(&tag) {
+                    $options.tags.push(tag);
+                }
+            }
+            $self
+        }
+
         /// Names the run.
         pub fn run_id(mut $self, id: impl Into<String>) -> Self {
             $options.run_id = Some(id.into());
@@ -319,7 +337,8 @@ impl<S: State> Invoke<S> {
             boxed(|| self.options.check_place(&shared)).await?;
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
-        let span = tracing::debug_span!("run", graph = &*self.graph.core.plan.name, thread = shared.thread.as_deref());
+        let (graph, thread, tags) = (&*self.graph.core.plan.name, shared.thread.as_deref(), shared.tags_text());
+        let span = tracing::debug_span!("run", graph, thread, tags);
         let graph_name = self.graph.core.plan.name.clone();
         let (mut run, input) = self.begin(shared.clone(), output, level)?;
         let ended = {
@@ -490,6 +509,7 @@ impl Options {
             sink,
             max_concurrency: self.max_concurrency,
             metadata: std::mem::take(&mut self.metadata).into(),
+            tags: std::mem::take(&mut self.tags).into(),
             seen_messages: Mutex::default(),
         }))
     }

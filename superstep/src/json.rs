@@ -13,7 +13,9 @@ use crate::channel::{
     UntrackedValue,
 };
 use crate::error::{CodecError, InvalidUpdate};
-use crate::message::{Message, MessageLike, each_message, message_from_json, messages_in, texts_to_messages};
+use crate::message::{
+    Message, MessageLike, each_message, json_from_message, message_from_json, messages_in, texts_to_messages,
+};
 use crate::state::{Change, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 use crate::value::{Payload, decode, encode_into};
 
@@ -289,6 +291,11 @@ impl State for JsonState {
                 }
             });
         }
+    }
+
+    fn message_write(schema: &JsonFields, field: usize, message: Message) -> Option<JsonWrite> {
+        let spec = &schema.specs[field];
+        (!spec.kind.is_managed()).then(|| JsonWrite::new(spec.name(), json_from_message(message)))
     }
 
     fn messages(write: &JsonWrite) -> Vec<Message> {

@@ -175,7 +175,7 @@ pub use store::{
 pub use store::{PostgresStore, VectorSearch};
 pub use stream::{
     CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
-    TaskStart, Values,
+    TaskMetadata, TaskStart, ToolEvent, Values,
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};

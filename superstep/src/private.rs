@@ -84,6 +84,12 @@ pub fn messages_of<T: Any>(value: &T) -> &[Message] {
     (value as &dyn Any).downcast_ref::<Vec<Message>>().map_or(&[], Vec::as_slice)
 }
 
+/// A message as a value of a field, if the field is a list of [`Message`] and not of another type that merges by id.
+pub fn list_of<T: Any>(message: Message) -> Option<T> {
+    let mut list = Some(vec![message]);
+    (&mut list as &mut dyn Any).downcast_mut::<Option<T>>()?.take()
+}
+
 /// Adds the ids of the messages in a value.
 pub fn collect_ids<T: Any>(value: &T, ids: &mut Vec<String>) {
     ids.extend(messages_of(value).iter().filter_map(|message| message.id.clone()));

@@ -164,6 +164,11 @@ pub trait State: Clone + Send + Sync + 'static {
         update::merged(self, update.into_update())
     }
 
+    /// The write that adds one chat message to a field; `None` if the field holds none of this type.
+    fn message_write(_schema: &Self::Schema, _field: usize, _message: Message) -> Option<Self::Write> {
+        None
+    }
+
     /// Completes a write before it is saved, shown or applied: messages get their ids here.
     fn prepare(_schema: &Self::Schema, _write: &mut Self::Write) {}
 

@@ -4,14 +4,15 @@
 //! slows the run down. An error ends the stream as an error.
 
 mod event;
+mod metadata;
 mod shown;
+mod tool;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Poller, Poll};
 
 use futures_core::Stream;
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
@@ -22,6 +23,8 @@ pub(crate) use event::AnyEvent;
 pub use event::{
     CheckpointEvent, DebugEvent, Event, EventData, ForeignEvent, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values,
 };
+pub use metadata::TaskMetadata;
+pub use tool::ToolEvent;
 
 pub(crate) use shown::{ShownInput, ShownState, ShownWrites, View, as_known, field_json, with_codec};
 
@@ -56,6 +59,8 @@ pub enum Mode {
     Checkpoints,
     /// Tasks and checkpoints with their steps and times.
     Debug,
+    /// Calls of tools: that they start, pieces of their results, and how they end. Agents and tool nodes send them.
+    Tools,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,14 +108,6 @@ impl Sink {
         self.modes.has(mode)
     }
 
-    pub(crate) fn wants_custom(&self) -> bool {
-        self.wants(Mode::Custom)
-    }
-
-    pub(crate) fn wants_messages(&self) -> bool {
-        self.wants(Mode::Messages)
-    }
-
     /// Hands an event over; a reader that went away has cancelled the run already.
     pub(crate) async fn send(&self, event: RawEvent) {
         if self.sender.send(Item::Event(event)).await.is_err() {
@@ -128,16 +125,9 @@ impl Sink {
         }
     }
 
-    pub(crate) async fn custom(&self, namespace: Vec<String>, value: Value) {
-        if self.subgraphs || namespace.is_empty() {
-            self.send(RawEvent { namespace, mode: Mode::Custom, data: Box::new(value) }).await;
-        }
-    }
-
-    pub(crate) async fn message(&self, namespace: Vec<String>, said: MessageEvent) {
-        if self.subgraphs || namespace.is_empty() {
-            self.send(RawEvent { namespace, mode: Mode::Messages, data: Box::new(said) }).await;
-        }
+    /// Hands over what a task sent.
+    pub(crate) async fn emit(&self, namespace: Vec<String>, mode: Mode, data: Box<dyn AnyEvent>) {
+        self.send(RawEvent { namespace, mode, data }).await;
     }
 }
 

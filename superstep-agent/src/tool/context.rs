@@ -3,7 +3,8 @@
 use std::any::{Any, type_name};
 use std::sync::Arc;
 
-use superstep::{Context, Runtime, State, StoreHandle, StreamWriter, ToolCall};
+use serde::Serialize;
+use superstep::{Context, Runtime, State, StoreHandle, StreamWriter, ToolCall, ToolEvent};
 
 use super::ToolError;
 
@@ -55,6 +56,29 @@ impl ToolContext {
             let (wanted, is) = (type_name::<S>(), self.state_type);
             ToolError::failed(format!("it wants the state `{wanted}`, but the graph's state is `{is}`"))
         })
+    }
+
+    /// Sends a piece of the result to whoever streams the run in `tools` mode, before the tool has come to its end. If
+    /// nobody does, nothing happens.
+    ///
+    /// ```
+    /// use superstep_agent::ToolContext;
+    ///
+    /// async fn count(to: u32, cx: &ToolContext) -> String {
+    ///     for n in 1..=to {
+    ///         cx.emit_output_delta(n).await;
+    ///     }
+    ///     format!("counted to {to}")
+    /// }
+    /// ```
+    pub async fn emit_output_delta(&self, delta: impl Serialize) {
+        if !self.cx.wants_tools() {
+            return;
+        }
+        match serde_json::to_value(delta) {
+            Ok(delta) => self.cx.emit_tool(ToolEvent::delta(&*self.call.id, delta)).await,
+            Err(error) => tracing::warn!(tool = self.call.name, %error, "a piece of a result cannot be encoded"),
+        }
     }
 
     /// A key that is the same on every attempt of this call, for services that must not do things twice.

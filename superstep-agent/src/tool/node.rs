@@ -12,6 +12,7 @@ use superstep::{
 };
 use tokio::sync::Semaphore;
 
+use super::events::CallEvents;
 use super::policy::{OnToolError, unknown_tool};
 use super::{IntoTools, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::middleware::{CallTool, Middleware, ToolAsk};
@@ -242,7 +243,11 @@ impl<S: Conversation> ToolNode<S> {
         };
         let tool = self.tools.get(&call.name).cloned();
         let ask = ToolAsk::new(call.clone(), tool, state, cx.clone());
-        let result = CallTool::new(&self.around, &|ask| Box::pin(self.carry_out(ask))).call(ask).await;
+        let events = CallEvents::new(cx, &call, &self.around);
+        let result = CallTool::new(&self.around, &|ask| Box::pin(self.carry_out(ask, &events))).call(ask).await;
+        if let Some(event) = events.end(&result) {
+            cx.emit_tool(event).await;
+        }
         let output = match result {
             Ok(output) => output,
             Err(error) => {
@@ -254,17 +259,22 @@ impl<S: Conversation> ToolNode<S> {
     }
 
     /// The call itself, as often and as long as it may.
-    async fn carry_out(&self, ask: ToolAsk<S>) -> Result<ToolOutput, ToolError> {
+    async fn carry_out(&self, ask: ToolAsk<S>, events: &CallEvents<'_, S>) -> Result<ToolOutput, ToolError> {
         let Some(tool) = &ask.tool else {
             return Ok(ToolOutput::error(unknown_tool(&ask.call.name, &self.tools.names())));
         };
         let mut pause = self.settings.pause;
         let mut left = self.settings.retries;
         loop {
+            events.started(&ask.call.args).await;
             let error = match self.in_time(tool.call(ask.call.args.clone(), ask.tool_context())).await {
-                Err(error) if left > 0 && is_worth_another_try(&error) => error,
-                ended => return ended,
+                Ok(output) => return Ok(output),
+                Err(error) => error,
             };
+            events.failed(&error).await;
+            if left == 0 || !is_worth_another_try(&error) {
+                return Err(error);
+            }
             // Its words may hold what a middleware takes out.
             let why = error.kind();
             tracing::info!(tool = ask.call.name, ?pause, why, "the tool failed and is called again");

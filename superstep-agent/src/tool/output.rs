@@ -112,17 +112,29 @@ impl ToolOutput {
     }
 
     /// The message that answers a call, and the command, if there is one.
-    pub(crate) fn into_answer(self, call: &ToolCall) -> (Message, Option<AnyCommand>) {
-        let mut rich = RichMessage::new(Role::Tool, self.blocks);
+    pub(crate) fn into_answer(mut self, call: &ToolCall) -> (Message, Option<AnyCommand>) {
+        let command = self.command.take();
+        (self.answer(call), command)
+    }
+
+    /// The message that answers a call.
+    pub(crate) fn answer(&self, call: &ToolCall) -> Message {
+        let mut rich = RichMessage::new(Role::Tool, self.blocks.clone());
         let mut answer = ToolAnswer::new(&*call.id);
-        (answer.is_error, answer.artifact) = (self.is_error, self.artifact);
+        (answer.is_error, answer.artifact) = (self.is_error, self.artifact.clone());
         (rich.name, rich.answer) = (Some(call.name.clone()), Some(answer));
         let message = Message::from(rich);
-        let message = match &self.took {
+        match &self.took {
             Some(took) => took.beside(message),
             None => message,
-        };
-        (message, self.command)
+        }
+    }
+
+    /// The messages that its command says in a graph over `S`, if it has one and says nothing itself.
+    pub(crate) fn said_by_command<S: State>(&self) -> Option<Vec<Message>> {
+        let command = self.command.as_ref().filter(|_| self.is_silent())?;
+        let writes = command.command.downcast_ref::<Command<S>>()?.writes();
+        Some(writes.puts().iter().flat_map(|put| S::messages(&put.write)).collect())
     }
 }
 

@@ -14,6 +14,7 @@ mod react;
 mod record;
 mod side_by_side;
 mod team;
+mod tool_events;
 mod tool_node;
 mod tools;
 mod ui;

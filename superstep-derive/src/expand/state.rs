@@ -221,7 +221,7 @@ fn access(model: &Model) -> TokenStream {
     }
 }
 
-/// `prepare`, `messages` and `message_ids`, if there are messages at all.
+/// `message_write`, `prepare`, `messages` and `message_ids`, if there are messages at all.
 fn messages(model: &Model) -> TokenStream {
     let (write, private) = (&model.write, model.private());
     let idents: Vec<_> =
@@ -229,9 +229,19 @@ fn messages(model: &Model) -> TokenStream {
     if idents.is_empty() {
         return TokenStream::new();
     }
+    let made = model.numbered().filter(|(_, f)| matches!(f.kind.rule, Rule::Messages)).map(|(ix, field)| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        quote!(#ix => #private::list_of::<#ty>(message).map(#write::#ident),)
+    });
     let nothing_to_do = model.other_writes(idents.len(), &quote!({}));
     let no_messages = model.other_writes(idents.len(), &quote!(::std::vec::Vec::new()));
     quote! {
+        fn message_write((): &(), field: usize, message: #private::Message) -> ::core::option::Option<Self::Write> {
+            match field {
+                #(#made)*
+                _ => ::core::option::Option::None,
+            }
+        }
         fn prepare((): &(), write: &mut Self::Write) {
             match write {
                 #(#write::#idents(messages) => #private::give_ids(messages),)*

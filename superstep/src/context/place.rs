@@ -1,121 +1,153 @@
-//! The places of a run that limits how many tasks run at once.
-//!
-//! Nodes and calls of functional tasks take one each. A task that waits while its own calls are under way gives its place
-//! up: its calls have places in its stead. It needs one again when they have ended. So callers never keep those from
-//! running that they wait for, and can give them up at any time.
+//! Where a task stands in its step, and what is known of it for that.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context as Poller, Poll};
+use std::collections::BTreeMap;
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use serde_json::{Value, json};
 
-use super::lock;
+use super::{RunShared, TaskContext};
+use crate::checkpoint::SharedMap;
+use crate::stream::TaskMetadata;
 
-/// The place of one task among those of its step.
-pub(crate) struct Place {
-    all: Arc<Semaphore>,
-    held: Mutex<Held>,
-}
+/// The word for tasks that are woken by edges, and that for sends, calls and handlers.
+const PULL: &str = "__pregel_pull";
+pub(crate) const PUSH: &str = "__pregel_push";
 
-struct Held {
-    permit: Option<OwnedSemaphorePermit>,
-    /// The task is at work right now.
-    is_polled: bool,
-    /// How many of its calls are under way.
-    calls: usize,
+/// Where a task stands in its step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A node that was woken by an edge.
+    Pull { node: usize },
+    /// The nth send.
+    Push { node: usize, nth: usize },
+    /// The handler of this failed node, which was the nth send if it was one.
+    Handler { node: usize, failed: String, nth: Option<usize> },
+    /// The nth function that the task around it called.
+    Call { nth: usize },
 }
 
 impl Place {
-    /// Waits for a place.
-    pub(crate) async fn take(all: &Arc<Semaphore>) -> Taken {
-        let permit = all.clone().acquire_owned().await.ok();
-        let held = Mutex::new(Held { permit, is_polled: false, calls: 0 });
-        Taken(Arc::new(Self { all: all.clone(), held }))
-    }
-
-    /// Notes that the task made a call. If it is not at work itself, it waits.
-    pub(crate) fn begin_call(self: &Arc<Self>) -> UnderWay {
-        let mut held = lock(&self.held);
-        held.calls += 1;
-        if !held.is_polled {
-            held.permit = None;
-        }
-        UnderWay(self.clone())
-    }
-
-    /// Whether the task may work; then it is at work.
-    fn enter(&self) -> bool {
-        let mut held = lock(&self.held);
-        held.is_polled = held.permit.is_some() || held.calls > 0;
-        held.is_polled
-    }
-
-    fn keep(&self, permit: Option<OwnedSemaphorePermit>) {
-        lock(&self.held).permit = permit;
-    }
-
-    fn leave(&self, waits: bool) {
-        let mut held = lock(&self.held);
-        held.is_polled = false;
-        if waits && held.calls > 0 {
-            held.permit = None;
+    /// The node; a function that was called is none.
+    pub(crate) fn node(&self) -> Option<usize> {
+        match self {
+            Self::Pull { node } | Self::Push { node, .. } | Self::Handler { node, .. } => Some(*node),
+            Self::Call { .. } => None,
         }
     }
 
-    /// The task's future, which works only while it has its place or calls that are under way.
-    pub(crate) fn hold<'a, T>(
-        self: Arc<Self>,
-        inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
-    ) -> Pin<Box<dyn Future<Output = T> + Send + 'a>>
-    where
-        T: 'a,
-    {
-        Box::pin(Placed { place: self, inner, waiting: None })
-    }
-}
-
-/// A place that is given back when this is dropped, whoever still knows it.
-pub(crate) struct Taken(pub(crate) Arc<Place>);
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.0.keep(None);
-    }
-}
-
-/// A call that has not ended.
-pub(crate) struct UnderWay(Arc<Place>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        lock(&self.0.held).calls -= 1;
-    }
-}
-
-type Acquiring = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
-
-struct Placed<'a, T> {
-    place: Arc<Place>,
-    inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
-    waiting: Option<Acquiring>,
-}
-
-impl<T> Future for Placed<'_, T> {
-    type Output = T;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<T> {
-        let this = self.get_mut();
-        while !this.place.enter() {
-            let all = &this.place.all;
-            let waiting = this.waiting.get_or_insert_with(|| Box::pin(all.clone().acquire_owned()));
-            let permit = std::task::ready!(waiting.as_mut().poll(cx));
-            this.waiting = None;
-            this.place.keep(permit.ok());
+    /// As LangGraph writes it. `name` is that of the task, and `around` the task around it.
+    pub(crate) fn path(&self, name: &str, around: Option<&TaskContext>) -> Value {
+        match self {
+            Self::Pull { .. } => json!([PULL, name]),
+            Self::Push { nth, .. } => json!([PUSH, nth, false]),
+            Self::Handler { failed, nth: None, .. } => json!([PULL, failed, "node_error_handler", false]),
+            Self::Handler { nth: Some(nth), .. } => json!([PUSH, nth, false, "node_error_handler", false]),
+            Self::Call { nth } => json!([PUSH, around.map(TaskContext::path), nth, true]),
         }
-        let polled = this.inner.as_mut().poll(cx);
-        this.place.leave(polled.is_pending());
-        polled
+    }
+}
+
+/// What was said about a run and the nodes around a node, with what was said about the node itself.
+pub(crate) fn with_node_metadata(outer: &SharedMap<Value>, node: &BTreeMap<String, Value>) -> SharedMap<Value> {
+    if node.is_empty() {
+        return outer.clone();
+    }
+    let outer = outer.iter().map(|(key, value)| (key.clone(), value.clone()));
+    let own = node.iter().map(|(key, value)| (key.clone(), value.clone()));
+    outer.chain(own).collect::<BTreeMap<_, _>>().into()
+}
+
+impl RunShared {
+    /// What is known of a task, for the messages that it says.
+    pub(crate) fn task_metadata(
+        &self,
+        (node, step): (&str, i64),
+        namespace: &str,
+        (triggers, path): (Vec<String>, Value),
+        said: &SharedMap<Value>,
+    ) -> TaskMetadata {
+        TaskMetadata {
+            node: node.to_owned(),
+            step,
+            triggers,
+            path,
+            namespace: namespace.to_owned(),
+            thread: self.thread.as_deref().map(str::to_owned),
+            run_id: self.run_id.as_deref().map(str::to_owned),
+            tags: self.tags.to_vec(),
+            metadata: (**said).clone(),
+        }
+    }
+}
+
+impl TaskContext {
+    fn path(&self) -> Value {
+        self.place.path(&self.node, self.around.as_deref())
+    }
+
+    /// The place of a call in the order in which what calls wrote is merged, as text.
+    pub(crate) fn call_order(&self, nth: usize) -> String {
+        order_text(&json!([PUSH, self.path(), nth]))
+    }
+
+    /// What is known of it, for the messages that it says.
+    pub(super) fn described(&self) -> TaskMetadata {
+        let triggers = match (&self.place, &self.calls) {
+            (Place::Pull { node }, Some(host)) => host.triggers(*node).to_vec(),
+            _ => vec![PUSH.to_owned()],
+        };
+        let named = (&*self.node, self.step);
+        self.run.task_metadata(named, &self.namespace, (triggers, self.path()), self.metadata())
+    }
+
+    /// What was said about the run and about the nodes that the task is in; made when it is first asked for.
+    pub(crate) fn metadata(&self) -> &SharedMap<Value> {
+        self.metadata.get_or_init(|| {
+            let outer = self.around.as_ref().map_or(&self.run.metadata, |around| around.metadata());
+            match (self.place.node(), &self.calls) {
+                (Some(node), Some(host)) => with_node_metadata(outer, host.node_metadata(node)),
+                _ => outer.clone(),
+            }
+        })
+    }
+
+    /// How many functions were called one in the other to come here from a node.
+    fn depth_of_calls(&self) -> usize {
+        match (&self.place, &self.around) {
+            (Place::Call { .. }, Some(caller)) => 1 + caller.depth_of_calls(),
+            _ => 0,
+        }
+    }
+
+    /// Whether the graph that the task belongs to is inside no other.
+    pub(crate) fn is_of_root(&self) -> bool {
+        self.namespace.split('|').count() == 1 + self.depth_of_calls()
+    }
+
+    /// The namespace of the graph that the task belongs to: a function that a node called belongs to the node's graph.
+    pub(crate) fn graph_namespace(&self) -> Vec<String> {
+        let mut parts = self.parts();
+        parts.truncate(parts.len().saturating_sub(1 + self.depth_of_calls()));
+        parts
+    }
+
+    /// The namespace of what is around the task: its graph, or who called it.
+    pub(crate) fn outer_namespace(&self) -> Vec<String> {
+        let mut parts = self.parts();
+        parts.pop();
+        parts
+    }
+
+    fn parts(&self) -> Vec<String> {
+        self.namespace.split('|').map(str::to_owned).collect()
+    }
+}
+
+/// A path as text whose order is that of merging.
+fn order_text(path: &Value) -> String {
+    match path {
+        Value::Array(list) => format!("~{}", list.iter().map(order_text).collect::<Vec<_>>().join(", ")),
+        Value::Number(number) => format!("{:010}", number.as_u64().unwrap_or_default()),
+        Value::Bool(is_call) => format!("{:010}", u8::from(*is_call)),
+        other => other.as_str().unwrap_or_default().to_owned(),
     }
 }

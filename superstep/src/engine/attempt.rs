@@ -16,7 +16,7 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Interrupt;
-use crate::context::{Context, Place, Waiter, lock};
+use crate::context::{Context, Place, Slot, Waiter, lock, with_pushed};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::graph::{Path, PathFn, Routes, SyncPath};
 use crate::id::TaskId;
@@ -105,6 +105,7 @@ pub(crate) struct Job {
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
     pub(crate) node: usize,
+    pub(crate) place: Place,
     pub(crate) id: TaskId,
     pub(crate) input: TaskInput,
     /// The state that conditional edges start from.
@@ -123,10 +124,10 @@ pub(crate) struct Finished {
 impl Job {
     pub(crate) async fn run(self) -> Finished {
         let taken = match &self.seed.permits {
-            Some(permits) => Some(boxed(|| Place::take(permits)).await),
+            Some(permits) => Some(boxed(|| Slot::take(permits)).await),
             None => None,
         };
-        let place = taken.as_ref().map(|taken| &taken.0);
+        let slot = taken.as_ref().map(|taken| &taken.0);
         let node = &self.plan.nodes[self.node];
         if node.blocking && self.timeout.is_some() {
             return Finished { ix: self.ix, writes: TaskWrites::default(), end: End::Failed(no_timeout(&node.name)) };
@@ -141,7 +142,7 @@ impl Job {
             if let Some(cx) = &context {
                 cx.task.begin_attempt(failures + 1);
             }
-            let (writes, end) = self.attempt(&mut context, pulse.as_ref(), place, failures + 1).await;
+            let (writes, end) = self.attempt(&mut context, pulse.as_ref(), slot, failures + 1).await;
             let End::Failed(error) = end else { return Finished { ix: self.ix, writes, end } };
             let error = error.in_step(self.seed.step);
             failures += 1;
@@ -169,11 +170,11 @@ impl Job {
         &self,
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
-        place: Option<&Arc<Place>>,
+        slot: Option<&Arc<Slot>>,
         attempt: u32,
     ) -> (TaskWrites, End) {
         let node = &self.plan.nodes[self.node];
-        let (future, span) = self.start(context, pulse, place, attempt);
+        let (future, span) = self.start(context, pulse, slot, attempt);
         let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
         let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
         let result = if node.blocking {
@@ -192,7 +193,7 @@ impl Job {
         &self,
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
-        place: Option<&Arc<Place>>,
+        slot: Option<&Arc<Slot>>,
         attempt: u32,
     ) -> (crate::node::NodeFuture, tracing::Span) {
         let node = &self.plan.nodes[self.node];
@@ -202,7 +203,8 @@ impl Job {
             let mut make = || {
                 context
                     .get_or_insert_with(|| {
-                        self.seed.context(&node.name, self.id, self.failure.clone(), pulse.cloned(), place.cloned())
+                        let named = (&node.name, self.place.clone());
+                        self.seed.context(named, self.id, self.failure.clone(), pulse.cloned(), slot.cloned())
                     })
                     .clone()
             };
@@ -219,8 +221,8 @@ impl Job {
             let future = call_node(&self.plan, call);
             if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
         };
-        let future = match place {
-            Some(place) => place.clone().hold(future),
+        let future = match slot {
+            Some(slot) => slot.clone().hold(future),
             None => future,
         };
         (future, span)
@@ -251,7 +253,7 @@ impl Job {
             Ok(puts) => puts,
             Err(error) => return Routed::Ended(with_answers(TaskWrites::default(), context), End::Failed(error)),
         };
-        let mut writes = with_answers(TaskWrites::of_puts(puts), context);
+        let mut writes = with_answers(TaskWrites::of_puts(with_pushed(context, puts)), context);
         match self.plan.way_out(self.node, outcome.steer, &mut writes) {
             Err(end) => return Routed::Ended(writes, end),
             Ok(false) => return Routed::Ended(writes, End::Done),
@@ -772,7 +774,7 @@ pub(crate) fn job_of(
     plan: &Arc<Plan>,
     seed: &Arc<StepSeed>,
     state: &Snapshot,
-    ix: usize,
+    (ix, place): (usize, Place),
     task: &mut Task,
     id: TaskId,
 ) -> Job {
@@ -782,6 +784,7 @@ pub(crate) fn job_of(
         seed: seed.clone(),
         ix,
         node: task.node,
+        place,
         id,
         input: task.input.clone().expect("a task keeps its input until it runs"),
         state: state.clone(),

@@ -3,6 +3,9 @@
 //! A call is named by its caller, its place among the caller's calls, and the checkpoint. A call
 //! that finished before a pause, a failure or a restart gives its result without running again.
 
+mod pushed;
+
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -19,20 +22,23 @@ use super::seed::{CallLimits, StepSeed};
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
 use crate::checkpoint::Durability;
-use crate::context::{Context, Place, Waiter, lock};
+use crate::context::{Context, PUSH, PushedMessage, Slot, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
+use crate::message::Message;
 use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
 use crate::state::erased::{AnyState, Writes};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
+pub(super) use pushed::CallWrites;
+
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>;
 
-/// What runs the calls of a step's tasks.
+/// What a graph does for the tasks of a step, which do not know the type of its state.
 pub(crate) trait CallHost: Send + Sync {
     fn call(
         self: Arc<Self>,
@@ -43,6 +49,15 @@ pub(crate) trait CallHost: Send + Sync {
         options: CallOptions,
         run: CallFn,
     ) -> CallFuture;
+
+    /// A message as a write to the field with this name, or to the state's messages.
+    fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error>;
+
+    /// What the graph says about a node.
+    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value>;
+
+    /// What can wake a node.
+    fn triggers(&self, node: usize) -> &[String];
 }
 
 pub(crate) struct CallDesk {
@@ -55,6 +70,8 @@ pub(crate) struct CallDesk {
     /// What calls gave before.
     known: Vec<(TaskId, TaskWrites)>,
     done: Mutex<Vec<(TaskId, TaskWrites)>>,
+    /// The messages that calls pushed, to be merged at the end of the step.
+    pushed: Mutex<Vec<CallWrites>>,
     /// Enough of the step's seed to make contexts for calls. It does not lead back to the desk.
     seed: OnceLock<StepSeed>,
     nested: bool,
@@ -76,6 +93,7 @@ impl CallDesk {
             },
             known,
             done: Mutex::default(),
+            pushed: Mutex::default(),
             seed: OnceLock::new(),
             nested: run.config.nested,
         })
@@ -125,16 +143,23 @@ impl CallDesk {
         ShownWrites::new(Writes::default(), Fields::none(), returned, &self.plan.ty)
     }
 
+    /// What a call returned, beside what it pushed.
+    fn shown_result(&self, writes: &TaskWrites) -> ShownWrites {
+        let returned = writes.returned().cloned();
+        ShownWrites::new(writes.puts.clone(), self.plan.shown.clone(), returned, &self.plan.ty)
+    }
+
     /// Saves and shows what a call came to. With durability `sync`, what is shown must be saved already.
-    async fn finish(&self, call: &OneCall, came_to: Rest, cached: bool) -> Result<(), Error> {
-        let mut writes = TaskWrites::only(came_to);
+    async fn finish(&self, call: &OneCall, mut writes: TaskWrites, cached: bool) -> Result<(), Error> {
         if self.saver.as_ref().is_some_and(|saver| saver.durability == Durability::Sync) {
             self.save(call, &mut writes).await?;
             self.show_end(call, &writes, cached).await;
-            return Ok(());
+        } else {
+            self.show_end(call, &writes, cached).await;
+            self.save(call, &mut writes).await?;
         }
-        self.show_end(call, &writes, cached).await;
-        self.save(call, &mut writes).await
+        self.note_pushed(call, &writes);
+        Ok(())
     }
 
     async fn show_end(&self, call: &OneCall, writes: &TaskWrites, cached: bool) {
@@ -153,7 +178,7 @@ impl CallDesk {
                 name: call.name.to_string(),
                 error: came_to.error.clone(),
                 interrupts: came_to.interrupts.clone().unwrap_or_default(),
-                writes: self.shown(came_to.returned.clone()),
+                writes: self.shown_result(writes),
                 state: PhantomData,
             };
             self.show(&call.caller, Mode::Tasks, || EventData::TaskEnd(end())).await;
@@ -163,7 +188,8 @@ impl CallDesk {
     async fn run_call(self: Arc<Self>, call: OneCall) -> Result<Value, BoxError> {
         let cache = self.cache_for(&call)?;
         self.show(&call.caller, Mode::Tasks, || EventData::TaskStart(call.start())).await;
-        if let Some(value) = self.known_result(call.id) {
+        if let Some((value, writes)) = self.known_result(call.id) {
+            self.note_pushed(&call, &writes);
             return Ok(value);
         }
         // Held until the result is in the cache.
@@ -174,28 +200,33 @@ impl CallDesk {
         if let Some((cache, key)) = &cache
             && let Some(bytes) = cache.get(std::slice::from_ref(key)).await?.into_iter().next().flatten()
         {
-            let value: Value = crate::value::decode(&bytes)?;
-            self.finish(&call, Rest { returned: Some(value.clone()), ..Rest::default() }, true).await?;
+            let mut writes = self.cached_writes(&bytes)?;
+            let value = writes.rest_mut().returned.clone().unwrap_or_default();
+            self.finish(&call, writes, true).await?;
             return Ok(value);
         }
         if let Some(sink) = &call.caller.task.run.sink {
             sink.give_reader_its_turn().await;
         }
         let taken = match &self.seed().permits {
-            Some(permits) => Some(Place::take(permits).await),
+            Some(permits) => Some(Slot::take(permits).await),
             None => None,
         };
         let cx = self.context_of(&call, taken.as_ref().map(|taken| taken.0.clone()));
         let result = call.attempts(&cx).await;
         drop(taken);
-        let value = self.settle(&call, &cx, result).await?;
+        let pushed = cx.take_pushed();
+        let kept = if cache.is_some() { pushed.clone() } else { Writes::default() };
+        let value = self.settle(&call, &cx, (result, pushed)).await?;
         if let Some((cache, key)) = cache {
             let ttl = call.options.cache.flatten();
-            let bytes = crate::value::encode(&value).map_err(|why| {
+            let bytes = self.cached_bytes(&value, &kept).map_err(|why| {
                 let words = format!("the result of task `{}` cannot be kept in the cache: {why}", call.name);
                 Error::new(ErrorKind::Store, words).at(&call.name)
             })?;
-            cache.set(vec![(key, bytes.into(), ttl)]).await?;
+            if let Some(bytes) = bytes {
+                cache.set(vec![(key, bytes.into(), ttl)]).await?;
+            }
         }
         Ok(value)
     }
@@ -216,9 +247,10 @@ impl CallDesk {
     }
 
     /// What the call gave before.
-    fn known_result(&self, id: TaskId) -> Option<Value> {
+    fn known_result(&self, id: TaskId) -> Option<(Value, TaskWrites)> {
         let of = |list: &[(TaskId, TaskWrites)]| {
-            list.iter().filter(|(task, _)| *task == id).find_map(|(_, writes)| writes.returned().cloned())
+            let own = list.iter().filter(|(task, _)| *task == id);
+            own.map(|(_, writes)| writes).find_map(|writes| Some((writes.returned()?.clone(), writes.clone())))
         };
         of(&self.known).or_else(|| of(&lock(&self.done)))
     }
@@ -227,22 +259,35 @@ impl CallDesk {
         self.seed.get().expect("the desk got its seed when it was made")
     }
 
-    fn context_of(self: &Arc<Self>, call: &OneCall, place: Option<Arc<Place>>) -> Context {
+    fn context_of(self: &Arc<Self>, call: &OneCall, slot: Option<Arc<Slot>>) -> Context {
         let namespace = format!("{}:{}", call.namespace, call.id);
         let pulse = call.options.timeout.map(|timeout| Arc::new(Pulse::new(timeout.heartbeat_only)));
-        let limits = CallLimits { pulse, place };
-        self.seed().context_of_call(namespace, &call.name, call.id, self.clone(), call.caller.task.clone(), limits)
+        let limits = CallLimits { pulse, slot };
+        self.seed().context_of_call(
+            namespace,
+            (&call.name, call.nth),
+            call.id,
+            self.clone(),
+            call.caller.task.clone(),
+            limits,
+        )
     }
 
     /// Tells a question, a value and a failure apart; each is shown and saved.
-    async fn settle(&self, call: &OneCall, cx: &Context, result: Result<Value, BoxError>) -> Result<Value, BoxError> {
+    async fn settle(
+        &self,
+        call: &OneCall,
+        cx: &Context,
+        (result, pushed): (Result<Value, BoxError>, Writes),
+    ) -> Result<Value, BoxError> {
         let (open, resume) = {
             let mut answers = lock(&cx.task.answers);
             (answers.open.take(), answers.to_save())
         };
         if let Some(open) = open {
             // The caller asks in the call's name: the question is one and the same.
-            self.finish(call, Rest { interrupts: Some(open.clone()), resume, ..Rest::default() }, false).await?;
+            let asked = Rest { interrupts: Some(open.clone()), resume, ..Rest::default() };
+            self.finish(call, TaskWrites::only(asked), false).await?;
             lock(&call.caller.task.answers).wait_inside(call.caller.scope.as_deref(), call.place, open);
             return Err("the call waits for an answer".into());
         }
@@ -250,7 +295,11 @@ impl CallDesk {
             Ok(value) => Rest { returned: Some(value.clone()), resume, ..Rest::default() },
             Err(error) => Rest { error: Some(failure_text(error)), resume, ..Rest::default() },
         };
-        self.finish(call, came_to, false).await?;
+        let mut writes = TaskWrites::only(came_to);
+        if result.is_ok() {
+            writes.puts = pushed;
+        }
+        self.finish(call, writes, false).await?;
         result
     }
 }
@@ -272,8 +321,8 @@ impl CallHost for CallDesk {
         let id = TaskId::derive(Some(self.checkpoint), &parts);
         let (inside, begun) = (caller.task.enter(), lock(&caller.task.answers).begin());
         let (level, task, in_step) = (caller.task.level, name.clone(), caller.task.step);
-        let under_way = caller.task.place.as_ref().map(Place::begin_call);
-        let call = OneCall { caller, place: begun, name, id, namespace, input, options, run };
+        let under_way = caller.task.slot.as_ref().map(Slot::begin_call);
+        let call = OneCall { caller, place: begun, nth: ix, name, id, namespace, input, options, run };
         let call = Walled::at_level(level, boxed(|| self.run_call(call)));
         Box::pin(async move {
             let _until_it_ends = (inside, under_way);
@@ -282,6 +331,26 @@ impl CallHost for CallDesk {
                 Err(Box::new(error.in_step(in_step)))
             })
         })
+    }
+
+    fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error> {
+        let field = self.field_of_messages(field)?;
+        let name = self.plan.fields()[field].name();
+        let Some(write) = self.plan.ty.message_write(field, message) else {
+            let words = format!("field `{name}` holds no messages of type `Message`; nothing can be pushed to it");
+            return Err(Error::invalid(words));
+        };
+        let shown = write.places().first().map(|place| self.plan.ty.messages(&write, place));
+        let whole = shown.and_then(|shown| shown.into_iter().next()).and_then(|(_, whole)| whole);
+        Ok(PushedMessage { write, whole })
+    }
+
+    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value> {
+        &self.plan.nodes[node].metadata
+    }
+
+    fn triggers(&self, node: usize) -> &[String] {
+        &self.plan.nodes[node].trigger_names
     }
 }
 
@@ -296,14 +365,13 @@ async fn first_or_waited(cache: &dyn Cache, key: &CacheKey) -> Option<Flight> {
     }
 }
 
-/// What wakes a call.
-const PUSH: &str = "__pregel_push";
-
 /// One call of a task.
 struct OneCall {
     caller: Context,
     /// Its place among what its caller begins.
     place: usize,
+    /// Its place among the calls of its caller.
+    nth: usize,
     name: Arc<str>,
     id: TaskId,
     namespace: String,
@@ -318,7 +386,8 @@ impl OneCall {
             id: self.id,
             name: self.name.to_string(),
             triggers: vec![PUSH.to_owned()],
-            metadata: std::collections::BTreeMap::new(),
+            metadata: (**self.caller.task.metadata()).clone(),
+            tags: self.caller.tags().to_vec(),
             input: ShownInput::Value(self.input.clone()),
             state: PhantomData,
         }
@@ -359,8 +428,8 @@ impl OneCall {
             if is_heard { crate::current::inside(cx.clone(), future) } else { future }
         };
         let running = noting_waits(span.in_scope(|| caught_future(call())).instrument(span), cx);
-        let running = match &cx.task.place {
-            Some(place) => place.clone().hold(Box::pin(running)),
+        let running = match &cx.task.slot {
+            Some(slot) => slot.clone().hold(Box::pin(running)),
             None => boxed(|| running),
         };
         let (Some(timeout), Some(pulse)) = (self.options.timeout, &cx.task.pulse) else { return running.await };

@@ -1,19 +1,22 @@
 //! What a run shows: built only if someone asked for it.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::inspect::TaskViews;
 use super::run::Run;
-use crate::checkpoint::Interrupt;
-use crate::context::lock;
+use super::tasks;
+use crate::checkpoint::{Interrupt, SharedMap};
+use crate::context::{lock, with_node_metadata};
 use crate::error::Error;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::erased::AnyState;
 use crate::stream::{
     CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownWrites, Sink, TaskEnd,
-    TaskStart,
+    TaskMetadata, TaskStart,
 };
+use serde_json::Value;
 
 impl Run {
     /// Where this graph's events go, if anywhere.
@@ -145,14 +148,27 @@ impl Run {
     fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<AnyState> {
         let (node, views) = (&self.plan.nodes[self.tasks[ix].node], self.views());
         let (triggers, input) = (views.triggers(ix), views.input(ix));
-        TaskStart {
-            id,
-            name: node.name.to_string(),
-            triggers,
-            metadata: node.metadata.clone(),
-            input,
-            state: PhantomData,
-        }
+        let (metadata, tags) = (self.said_about(ix).into_map(), self.shared.tags.to_vec());
+        TaskStart { id, name: node.name.to_string(), triggers, metadata, tags, input, state: PhantomData }
+    }
+
+    /// What was said about the run, and about the nodes that a task is in.
+    fn said_about(&self, ix: usize) -> SharedMap<Value> {
+        let outer = self.config.around.as_ref().map_or(&self.shared.metadata, |around| around.metadata());
+        with_node_metadata(outer, &self.plan.nodes[self.tasks[ix].node].metadata)
+    }
+
+    /// What is known of a task, to be shown beside its messages.
+    fn task_metadata(&mut self, ix: usize) -> TaskMetadata {
+        let id = self.task_id(ix);
+        let node = &self.plan.nodes[self.tasks[ix].node].name;
+        let name = match &self.live.former {
+            Some(former) => former.name_of(self.tasks[ix].node).unwrap_or(node),
+            None => node,
+        };
+        let namespace = tasks::task_namespace(&self.config.namespace, name, id);
+        let placed = (self.views().triggers(ix), self.place_of(ix).path(node, None));
+        self.shared.task_metadata((node, self.step), &namespace, placed, &self.said_about(ix))
     }
 
     fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites {
@@ -246,12 +262,14 @@ impl Run {
             return;
         }
         self.note_message_ids();
-        let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
         let writes = self.shown_writes(ix, self.plan.shown.clone());
+        let mut metadata: Option<Arc<TaskMetadata>> = None;
         for (message, whole) in writes.messages() {
             let new = message.id.as_ref().is_none_or(|id| lock(&self.shared.seen_messages).insert(id.clone()));
             if new && !crate::message::MessageLike::is_removal(&message) {
-                let data = MessageEvent { message, chunk: None, whole, node: node.clone(), step: self.step };
+                let metadata = metadata.get_or_insert_with(|| Arc::new(self.task_metadata(ix))).clone();
+                let (node, step) = (metadata.node.clone(), self.step);
+                let data = MessageEvent { message, chunk: None, whole, node, step, metadata };
                 events.push((Mode::Messages, EventData::Message(data)));
             }
         }
@@ -259,7 +277,7 @@ impl Run {
 
     /// The last things shown by a run that pauses: what finished beside the question, and the stop itself.
     pub(super) async fn show_pause(&mut self, interrupts: &[Interrupt]) -> Result<(), Error> {
-        if self.tasks.iter().any(|t| t.writes.is_finished()) {
+        if self.tasks.iter().any(|t| t.writes.is_finished()) || self.calls_have_pushed() {
             let written = self.wrote_output();
             let updated = self.apply_tasks()?;
             if written && self.touches_output(&updated) {

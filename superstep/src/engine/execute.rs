@@ -24,7 +24,7 @@ use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::bits::Bits;
 use crate::checkpoint::{Durability, Interrupt};
-use crate::context::{Context, Waiter};
+use crate::context::{Context, Place, Waiter, with_pushed};
 use crate::error::{Error, ErrorKind, TaskError};
 use crate::node::{Call, Given, Goto, NodeError, NodeFuture, ParentCommand, Steer, TaskInput};
 use crate::state::erased::Writes;
@@ -238,7 +238,7 @@ impl Run {
             Ok(outcome) => match admitted(&plan, node_ix, outcome.update, &self.live.state) {
                 Err(error) => End::Failed(error),
                 Ok(puts) => {
-                    writes.puts = puts;
+                    writes.puts = with_pushed(context.as_ref(), puts);
                     match plan.way_out(node_ix, outcome.steer, &mut writes) {
                         Ok(false) => End::Done,
                         Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
@@ -292,7 +292,8 @@ impl Run {
         let mut make = || {
             let cx = context.get_or_insert_with(|| {
                 let id = self.lone_task_id(node_ix);
-                self.seed().context(&node.name, id, None, None, None)
+                let place = self.place_of(0);
+                self.seed().context((&node.name, place), id, None, None, None)
             });
             cx.clone()
         };
@@ -304,6 +305,19 @@ impl Run {
         }
         drop(entered);
         (future, span, context)
+    }
+
+    /// Where a task stands in the step.
+    pub(super) fn place_of(&self, ix: usize) -> Place {
+        let Task { node, path, .. } = self.tasks[ix];
+        match path {
+            TaskPath::Pull => Place::Pull { node },
+            TaskPath::Push(nth) => Place::Push { node, nth },
+            TaskPath::Handler { of } => {
+                let nth = if let TaskPath::Push(nth) = self.tasks[of].path { Some(nth) } else { None };
+                Place::Handler { node, failed: self.plan.nodes[self.tasks[of].node].name.to_string(), nth }
+            }
+        }
     }
 
     /// The id of the step's only task, which is made here if nothing else needed it.
@@ -447,7 +461,8 @@ impl Run {
     #[inline(never)]
     fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running {
         let id = self.task_id(ix);
-        let job = job_of(&self.plan, seed, &self.live.state, ix, &mut self.tasks[ix], id);
+        let placed = (ix, self.place_of(ix));
+        let job = job_of(&self.plan, seed, &self.live.state, placed, &mut self.tasks[ix], id);
         let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
         let running = match turn.map(|turn| *turn) {
             Some(CacheTurn::Waits { landing, known }) => boxed(|| follow(landing, known, job)),

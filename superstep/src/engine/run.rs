@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing::Instrument;
 
 use super::apply::{Applied, apply, apply_one};
-use super::calls::CallDesk;
+use super::calls::{CallDesk, CallWrites};
 use super::live::{Live, Start};
 use super::save::{Draft, Pending, Saver, Unsaved};
 use super::tasks::{self, Task, TaskPath};
@@ -255,7 +255,8 @@ impl Run {
     /// The same for a graph inside a task, in the span that says where it is.
     pub(crate) async fn drive_inside(&mut self, input: RunInput, attempt: u32) -> Result<Ended, Error> {
         let (graph, thread, namespace) = (&*self.plan.name, self.shared.thread.as_deref(), &*self.config.namespace);
-        let span = tracing::debug_span!("run", graph, thread, namespace, attempt);
+        let tags = self.shared.tags_text();
+        let span = tracing::debug_span!("run", graph, thread, namespace, attempt, tags);
         boxed(|| self.drive(input)).instrument(span).await
     }
 
@@ -532,6 +533,12 @@ impl Run {
     pub(super) fn wrote_output(&self) -> bool {
         self.early.as_ref().is_some_and(|e| self.touches_output(e))
             || self.tasks.iter().any(|t| t.writes.puts.touches(|field| self.config.output.has(field)))
+            || self.calls_have_pushed()
+    }
+
+    /// Whether functions that tasks called have pushed messages that are shown.
+    pub(super) fn calls_have_pushed(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| desk.has_pushed(&self.config.output))
     }
 
     pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
@@ -543,7 +550,10 @@ impl Run {
     pub(super) fn apply_tasks(&mut self) -> Result<Vec<usize>, Error> {
         // The list of the step before is used again.
         let early = self.early.take().unwrap_or_else(|| self.used_list());
-        if let [task] = self.tasks.as_mut_slice() {
+        let pushed = self.desk.as_ref().map(|desk| desk.take_pushed()).unwrap_or_default();
+        if pushed.is_empty()
+            && let [task] = self.tasks.as_mut_slice()
+        {
             let node = task.node;
             let woken = (task.path == TaskPath::Pull).then_some(node);
             // The task lets go of the state, so that it can be changed in place.
@@ -576,7 +586,8 @@ impl Run {
             writes: t.writes,
         };
         let nodes = tasks.iter().map(|t| t.node).collect();
-        let batch = tasks.into_iter().map(applied).collect();
+        let called = |call: CallWrites| Applied { node: call.node, woken: None, ends_step: true, writes: call.writes };
+        let batch = tasks.into_iter().map(applied).chain(pushed.into_iter().map(called)).collect();
         let updated = apply(&self.plan, &mut self.live, None, batch, Some(early));
         updated.map_err(|e| match before {
             None => self.torn(e, nodes),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -13,15 +13,17 @@ use super::run::Run;
 use super::tasks;
 use crate::bits::Bits;
 use crate::checkpoint::SharedMap;
-use crate::context::{Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, TaskContext, Waiting};
+use crate::context::{
+    Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, Slot, TaskContext, Waiting,
+};
 use crate::id::{CheckpointId, TaskId};
 use crate::node::NodeError;
 use crate::store::Store;
 
-/// What limits a call: its sign of life, and its place.
+/// What limits a call: its sign of life, and its slot.
 pub(super) struct CallLimits {
     pub(super) pulse: Option<Arc<Pulse>>,
-    pub(super) place: Option<Arc<Place>>,
+    pub(super) slot: Option<Arc<Slot>>,
 }
 
 /// What the tasks of a step share.
@@ -81,16 +83,16 @@ impl StepSeed {
 
     pub(crate) fn context(
         &self,
-        node: &Arc<str>,
+        (node, place): (&Arc<str>, Place),
         id: TaskId,
         failure: Option<NodeError>,
         pulse: Option<Arc<Pulse>>,
-        place: Option<Arc<Place>>,
+        slot: Option<Arc<Slot>>,
     ) -> Context {
         let name = self.former.iter().find(|(now, _)| now == node).map_or(node, |(_, before)| before);
         let namespace = tasks::task_namespace(&self.namespace, name, id);
         let (calls, around) = (self.calls.clone(), self.around.clone());
-        let task = TaskContext { failure, pulse, place, calls, around, ..self.task(namespace, node, id) };
+        let task = TaskContext { failure, pulse, slot, calls, around, ..self.task(namespace, (node, place), id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
@@ -98,20 +100,21 @@ impl StepSeed {
     pub(super) fn context_of_call(
         &self,
         namespace: String,
-        name: &Arc<str>,
+        (name, nth): (&Arc<str>, usize),
         id: TaskId,
         host: Arc<dyn CallHost>,
         caller: Arc<TaskContext>,
         limits: CallLimits,
     ) -> Context {
-        let CallLimits { pulse, place } = limits;
+        let CallLimits { pulse, slot } = limits;
         let (calls, around) = (Some(host), Some(caller));
-        let task = TaskContext { pulse, place, calls, around, ..self.task(namespace, name, id) };
+        let named = (name, Place::Call { nth });
+        let task = TaskContext { pulse, slot, calls, around, ..self.task(namespace, named, id) };
         Context { scope: None, task: Arc::new(task) }
     }
 
     /// What every task gets of the step.
-    fn task(&self, namespace: String, node: &Arc<str>, id: TaskId) -> TaskContext {
+    fn task(&self, namespace: String, (node, place): (&Arc<str>, Place), id: TaskId) -> TaskContext {
         let saved = self.resumes.iter().find(|(t, _)| *t == id).map(|(_, r)| r.clone()).unwrap_or_default();
         let by_id = self.resume_map.as_deref().filter(|_| self.has_pending);
         let answers = Answering::new(saved, &namespace, by_id, &self.null_resume);
@@ -119,6 +122,7 @@ impl StepSeed {
             run: self.run.clone(),
             store: self.store.clone(),
             node: node.clone(),
+            place,
             id,
             namespace,
             level: self.level,
@@ -133,12 +137,15 @@ impl StepSeed {
             replay: self.replay.clone(),
             failure: None,
             pulse: None,
-            place: None,
+            slot: None,
             calls: None,
             previous: self.previous.clone(),
             cancel: self.run.cancel.token().child_token(),
             around: None,
             waiting: Waiting::default(),
+            pushed: Mutex::default(),
+            metadata: OnceLock::new(),
+            shown: OnceLock::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Message, MessageKind, MessageLike, ToolCall};
+use super::{Block, Message, MessageKind, MessageLike, RichMessage, Role, ToolCall, Usage};
 
 impl MessageLike for Value {
     fn id(&self) -> Option<&str> {
@@ -187,6 +187,48 @@ fn calls_from_json(calls: Option<&Value>) -> Vec<ToolCall> {
             ToolCall::new(text("id"), text("name"), c.get("args").cloned().unwrap_or_default())
         })
         .collect()
+}
+
+/// A [`Message`] in the form that dynamic states hold.
+pub(crate) fn json_from_message(message: Message) -> Value {
+    let id = message.id.clone();
+    let rich = match message.into_rich() {
+        Ok(rich) => rich,
+        Err(removal) if removal.removes_all() => return json!({ "type": "remove", "id": "__remove_all__" }),
+        Err(_) => return json!({ "type": "remove", "id": id }),
+    };
+    let kind = match rich.role {
+        Role::User => "human",
+        Role::Assistant => "ai",
+        Role::System => "system",
+        Role::Tool => "tool",
+    };
+    let mut json = Map::from_iter([("type".to_owned(), json!(kind)), ("content".to_owned(), content_of(&rich))]);
+    let mut tell = |key: &str, value: Option<Value>| json.extend(value.map(|value| (key.to_owned(), value)));
+    let call = |c: &ToolCall| json!({ "name": c.name, "args": c.args, "id": c.id, "type": "tool_call" });
+    let calls: Vec<Value> = rich.tool_calls().map(call).collect();
+    tell("id", id.map(Value::String));
+    tell("name", rich.name.map(Value::String));
+    tell("tool_calls", (!calls.is_empty()).then_some(Value::Array(calls)));
+    if let Some(answer) = rich.answer {
+        tell("tool_call_id", Some(Value::String(answer.call)));
+        tell("status", answer.is_error.then(|| json!("error")));
+        tell("artifact", answer.artifact);
+    }
+    let usage = |u: Usage| json!({ "input_tokens": u.input, "output_tokens": u.output, "total_tokens": u.total() });
+    tell("usage_metadata", rich.usage.map(usage));
+    tell("response_metadata", (!rich.response.is_empty()).then_some(Value::Object(rich.response)));
+    tell("additional_kwargs", (!rich.extra.is_empty()).then_some(Value::Object(rich.extra)));
+    Value::Object(json)
+}
+
+/// The content of a message: its text, or its parts if it has others. Calls of tools stand apart.
+fn content_of(rich: &RichMessage) -> Value {
+    let parts: Vec<&Block> = rich.blocks.iter().filter(|block| !matches!(block, Block::ToolCall(_))).collect();
+    if parts.iter().all(|block| matches!(block, Block::Text { extra, .. } if extra.is_empty())) {
+        return json!(rich.text());
+    }
+    json!(parts)
 }
 
 /// What a value is, in words.

@@ -340,8 +340,10 @@ pub struct RunConfig {
     pub run_id: String,
     /// The most steps it may take.
     pub recursion_limit: usize,
-    /// What the caller said about it.
+    /// What the caller said about it, and over that what the graph said about the node.
     pub metadata: std::collections::BTreeMap<String, Value>,
+    /// Its tags.
+    pub tags: Vec<String>,
 }
 
 impl FromContext for RunConfig {
@@ -351,6 +353,7 @@ impl FromContext for RunConfig {
             run_id: cx.run_id().to_owned(),
             recursion_limit: cx.task.run.recursion_limit,
             metadata: cx.metadata().clone(),
+            tags: cx.tags().to_vec(),
         })
     }
 }

@@ -396,7 +396,8 @@ impl<S: State> NodeOptions<S> {
         self
     }
 
-    /// Says something about the node; drawn, and given to the `tasks` stream.
+    /// Says something about the node; drawn, shown in the `tasks` and `messages` streams, and read by the node with
+    /// [`Context::metadata`](crate::Context::metadata).
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self

@@ -172,6 +172,10 @@ impl State for AgentState {
         <Vec<Message> as State>::messages(write)
     }
 
+    fn message_write((): &(), _: usize, message: Message) -> Option<Vec<Message>> {
+        Some(vec![message])
+    }
+
     fn message_ids(&self) -> Vec<String> {
         self.messages.message_ids()
     }
@@ -247,6 +251,10 @@ impl State for Vec<Message> {
 
     fn messages(write: &Vec<Message>) -> Vec<Message> {
         write.clone()
+    }
+
+    fn message_write((): &(), _: usize, message: Message) -> Option<Vec<Message>> {
+        Some(vec![message])
     }
 
     fn message_ids(&self) -> Vec<String> {

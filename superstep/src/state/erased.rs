@@ -258,6 +258,8 @@ pub(crate) trait StateType: Send + Sync {
     /// The messages of a write, each with all that is in it if that is more than a [`Message`] holds.
     fn messages(&self, writes: &Writes, place: &Place) -> Vec<(Message, Option<Value>)>;
     fn message_ids(&self, state: &Snapshot) -> Vec<String>;
+    /// The write that adds one chat message to a field; nothing if the field holds none of this type.
+    fn message_write(&self, field: usize, message: Message) -> Option<Writes>;
 
     fn can_persist(&self) -> bool;
     fn encode_field(&self, state: &Snapshot, field: usize) -> Result<Blob, CodecError>;
@@ -476,6 +478,10 @@ impl<S: State> StateType for Typed<S> {
 
     fn message_ids(&self, state: &Snapshot) -> Vec<String> {
         state.get::<S>().message_ids()
+    }
+
+    fn message_write(&self, field: usize, message: Message) -> Option<Writes> {
+        S::message_write(&self.schema, field, message).map(|write| self.whole([Put::merge(write)]))
     }
 
     fn can_persist(&self) -> bool {

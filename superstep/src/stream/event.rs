@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 
 use super::shown::{By, ShownInput, ShownState, ShownWrites, as_known, with_codec};
-use super::{Mode, RawEvent};
+use super::{Mode, RawEvent, TaskMetadata, ToolEvent};
 use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::TaskId;
@@ -60,6 +60,8 @@ pub enum EventData<S: ?Sized> {
     Message(MessageEvent),
     /// What a node sent.
     Custom(Value),
+    /// What happens to a call of a tool.
+    Tool(ToolEvent),
     /// A task starts.
     TaskStart(TaskStart<S>),
     /// A task ended.
@@ -110,11 +112,19 @@ impl AnyEvent for Value {
 
 impl AnyEvent for MessageEvent {
     fn json(&self) -> Option<Value> {
-        let mut event = json!({ "message": self.to_json(), "node": self.node, "step": self.step });
+        let mut event = json!({
+            "message": self.to_json(), "node": self.node, "step": self.step, "metadata": self.metadata.to_json(),
+        });
         if let Some(chunk) = &self.chunk {
             event["chunk"] = json!(chunk);
         }
         Some(event)
+    }
+}
+
+impl AnyEvent for ToolEvent {
+    fn json(&self) -> Option<Value> {
+        Some(self.to_json())
     }
 }
 
@@ -151,6 +161,7 @@ impl<S: State> Event<S> {
         let data = downcast::<EventData<S>>(data)
             .or_else(|data| downcast(data).map(EventData::Custom))
             .or_else(|data| downcast(data).map(EventData::Message))
+            .or_else(|data| downcast(data).map(EventData::Tool))
             .unwrap_or_else(|data| EventData::Foreign(ForeignEvent(data)));
         Self { namespace, data, mode }
     }
@@ -197,8 +208,9 @@ impl EventData<AnyState> {
             EventData::Interrupts(interrupts) => EventData::Interrupts(interrupts),
             EventData::Message(message) => EventData::Message(message),
             EventData::Custom(value) => EventData::Custom(value),
-            EventData::TaskStart(TaskStart { id, name, triggers, metadata, input, .. }) => {
-                EventData::TaskStart(TaskStart { id, name, triggers, metadata, input, state: PhantomData })
+            EventData::Tool(event) => EventData::Tool(event),
+            EventData::TaskStart(TaskStart { id, name, triggers, metadata, tags, input, .. }) => {
+                EventData::TaskStart(TaskStart { id, name, triggers, metadata, tags, input, state: PhantomData })
             }
             EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, .. }) => {
                 EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, state: PhantomData })
@@ -239,6 +251,7 @@ impl<S: State> EventData<S> {
             EventData::Interrupts(list) => json!({ "__interrupt__": list }),
             EventData::Message(message) => return message.json(),
             EventData::Custom(value) => value.clone(),
+            EventData::Tool(event) => event.to_json(),
             EventData::TaskStart(task) => task.json(by),
             EventData::TaskEnd(task) => task.json(by),
             EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
@@ -389,6 +402,8 @@ pub struct MessageEvent {
     pub node: String,
     /// The step.
     pub step: i64,
+    /// What is known of the task that it comes from, and of the run.
+    pub metadata: Arc<TaskMetadata>,
 }
 
 impl MessageEvent {
@@ -412,8 +427,10 @@ pub struct TaskStart<S: ?Sized> {
     pub name: String,
     /// What can wake the node.
     pub triggers: Vec<String>,
-    /// What the graph says about the node.
+    /// What the caller said about the run, and over it what the graphs said about the nodes that the task is in.
     pub metadata: BTreeMap<String, Value>,
+    /// The tags of the run.
+    pub tags: Vec<String>,
     pub(crate) input: ShownInput,
     pub(crate) state: PhantomData<fn() -> Box<S>>,
 }
@@ -425,6 +442,7 @@ impl<S: ?Sized> Clone for TaskStart<S> {
             name: self.name.clone(),
             triggers: self.triggers.clone(),
             metadata: self.metadata.clone(),
+            tags: self.tags.clone(),
             input: self.input.clone(),
             state: PhantomData,
         }
@@ -446,6 +464,9 @@ impl<S: State> TaskStart<S> {
             json!({ "id": self.id.to_string(), "name": self.name, "input": input, "triggers": self.triggers });
         if !self.metadata.is_empty() {
             value["metadata"] = json!(self.metadata);
+        }
+        if !self.tags.is_empty() {
+            value["metadata"]["tags"] = json!(self.tags);
         }
         value
     }

@@ -170,12 +170,14 @@ impl ShownWrites {
         }
     }
 
-    /// As the result of a task in a stream: by the names of the fields, or under `__return__`.
+    /// As the result of a task in a stream: by the names of the fields, and what it returned under `__return__`.
     pub(crate) fn as_named_result(&self, by: By<'_>) -> Value {
-        match &self.returned {
-            Some(value) => json!({ "__return__": value }),
-            None => Value::Object(self.by_field(by)),
-        }
+        let mut result = match (&self.returned, &self.fields) {
+            (Some(_), Fields::One(_)) => Map::new(),
+            _ => self.by_field(by),
+        };
+        result.extend(self.returned.iter().map(|value| ("__return__".to_owned(), value.clone())));
+        Value::Object(result)
     }
 
     /// The writes by field; repeated ones of a field are collected under `$writes`.

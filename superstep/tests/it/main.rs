@@ -17,6 +17,7 @@ mod drain;
 mod draw;
 mod edges;
 mod error_steps;
+mod event_metadata;
 mod faulty;
 mod forms;
 mod functions;
@@ -48,6 +49,7 @@ mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_saver;
 mod pregel_nodes;
+mod pushed_messages;
 mod questions;
 mod recovery;
 mod reducer_panics;
@@ -77,6 +79,7 @@ mod threads;
 mod tidy;
 mod time_travel;
 mod timeouts;
+mod tool_events;
 #[cfg(any(feature = "postgres", all(feature = "sqlite", feature = "conformance")))]
 mod trouble;
 mod typed_equals_dynamic;

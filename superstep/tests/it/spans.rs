@@ -136,3 +136,13 @@ async fn a_call_of_a_function_is_inside_the_function_that_calls() {
         "run graph=flow > step step=0 > task attempt=1 node=flow step=0 > call attempt=1 step=0 task=double"
     );
 }
+
+/// Graphs inside say them too.
+#[tokio::test]
+async fn runs_with_tags_say_so() {
+    let inner = StateGraph::new().add_node("x", says("x")).add_edge(START, "x").name("inner").compile().unwrap();
+    let app = StateGraph::new().add_node("child", inner).add_edge(START, "child").name("outer").compile().unwrap();
+    let spans = Recorder::of(app.invoke(Notes::update().topic("t")).tag("a").tag("b").into_future()).await;
+    assert_eq!(spans[0], "run graph=outer tags=a,b");
+    assert!(spans.last().unwrap().contains("run attempt=1 graph=inner tags=a,b"), "{spans:?}");
+}
