@@ -74,6 +74,33 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
+    /// What code shares that is called while no run is under way.
+    pub(crate) fn of_no_run(
+        thread: Arc<str>,
+        store: Option<Arc<dyn Store>>,
+        cache: Option<Arc<dyn Cache>>,
+        recursion_limit: usize,
+    ) -> Self {
+        Self {
+            thread: Some(thread),
+            run_id: None,
+            epoch: OnceLock::new(),
+            ids: OnceLock::new(),
+            contexts: Vec::new(),
+            store,
+            cache,
+            control: OnceLock::new(),
+            cancel: Cancel::new(None),
+            recursion_limit,
+            durability: Durability::default(),
+            checkpointer: None,
+            sink: None,
+            max_concurrency: None,
+            metadata: SharedMap::default(),
+            seen_messages: Mutex::default(),
+        }
+    }
+
     /// Made when the first id is needed: most runs that nobody saves need none.
     pub(crate) fn ids(&self) -> &Arc<IdSource> {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
@@ -315,6 +342,11 @@ impl Context {
         let (node, step) = (self.task.node.to_string(), self.task.step);
         let said = MessageEvent { message, chunk, whole: None, node, step };
         sink.message(self.task.graph_namespace(), said).await;
+    }
+
+    /// Whether somebody waits for what the code inside the task says: a reader of messages, or a limit on its silence.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        self.task.pulse.is_some() || self.task.run.is_heard()
     }
 
     /// Tells that the node is alive: its idle timeout starts again.

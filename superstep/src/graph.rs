@@ -17,7 +17,7 @@ pub use diagnose::Diagnostic;
 pub(crate) use evolution::{Evolution, Now, Piece};
 pub use evolution::{Migrated, SavedFields, Then};
 pub use path::{IntoPath, IntoRoutes, NamedPath, RouteMap, Routes};
-pub(crate) use path::{Path, PathFn, SyncPath};
+pub(crate) use path::{AsyncPath, Path, PathFn, RouteFuture, SyncPath};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder};
 pub(crate) use subgraph::level_below;
 pub use subgraph::{MAX_LEVELS, MappedGraph, Subgraph};

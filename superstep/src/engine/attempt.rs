@@ -1,4 +1,6 @@
 //! One task from its first attempt to its last: retries, timeouts, panics, and the way out of the node.
+//!
+//! An attempt is the node and then its conditional edges: whatever bounds or watches the one does so with the other.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::apply::put_into;
+use super::paths::Paths;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Codec;
 use crate::context::{Context, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
-use crate::graph::{PathFn, Routes, SyncPath};
 use crate::id::TaskId;
 use crate::node::{
-    Call, Given, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
+    Call, Goto, Interrupt, Interrupted, Next, NodeError, Outcome, ParentCommand, RetryPolicy, Steer, TaskInput,
     TimeoutPolicy,
 };
 use crate::plan::{END, Plan, START};
@@ -113,6 +115,23 @@ pub(crate) struct Job<S: State> {
     pub(crate) failure: Option<NodeError>,
 }
 
+impl<S: State> Clone for Job<S> {
+    fn clone(&self) -> Self {
+        Self {
+            plan: self.plan.clone(),
+            codec: self.codec,
+            seed: self.seed.clone(),
+            ix: self.ix,
+            node: self.node,
+            id: self.id,
+            input: self.input.clone(),
+            state: self.state.clone(),
+            timeout: self.timeout,
+            failure: self.failure.clone(),
+        }
+    }
+}
+
 /// What became of a job.
 pub(crate) struct Finished<S: State> {
     pub(crate) ix: usize,
@@ -170,18 +189,32 @@ impl<S: State> Job<S> {
         pulse: Option<&Arc<Pulse>>,
         attempt: u32,
     ) -> (TaskWrites<S>, End) {
-        let node = &self.plan.nodes[self.node];
-        let (future, span) = self.start(context, pulse, attempt);
-        let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
-        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
-        let result = if node.blocking {
-            boxed(|| on_blocking_pool(future.future, future.span, self.seed.run.cancel.token())).await
-        } else if self.timeout.is_some() {
-            boxed(|| in_time(future, self.timeout, pulse)).await
+        let call = self.start(context, pulse, attempt);
+        let (context, token) = (context.as_ref(), self.seed.run.cancel.token());
+        let ended = if self.plan.nodes[self.node].blocking {
+            boxed(|| on_blocking_pool(self.clone(), call, context.cloned(), token)).await
         } else {
-            future.await
+            let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.seed.around.as_deref() };
+            let whole = Watched { future: std::pin::pin!(self.play(call, context)), cancel: None, token, waiter };
+            if self.timeout.is_some() { boxed(|| in_time(whole, self.timeout, pulse)).await } else { whole.await }
         };
-        self.end(result, context.as_ref()).await
+        ended.unwrap_or_else(|crash| match self.route(Err(crash), context) {
+            Routed::Ended(writes, end) => (writes, end),
+            Routed::Branches(..) => unreachable!("a node that crashed leads nowhere"),
+        })
+    }
+
+    /// The node, and what follows from what it returned: writes, and its conditional edges.
+    async fn play(&self, call: NodeCall<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+        match self.route(call.await, context) {
+            Routed::Ended(writes, end) => (writes, end),
+            Routed::Branches(mut writes, state) => {
+                let (step, stop) = (self.seed.step, self.seed.stop);
+                let paths = Paths { plan: &self.plan, node: self.node, step, stop, context };
+                let end = boxed(|| paths.follow(state, &mut writes)).await;
+                (writes, end)
+            }
+        }
     }
 
     /// Calls the node.
@@ -191,7 +224,7 @@ impl<S: State> Job<S> {
         context: &mut Option<Context>,
         pulse: Option<&Arc<Pulse>>,
         attempt: u32,
-    ) -> (crate::node::NodeFuture<S>, tracing::Span) {
+    ) -> NodeCall<S> {
         let node = &self.plan.nodes[self.node];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
         let future = {
@@ -213,25 +246,17 @@ impl<S: State> Job<S> {
                 context: &mut make,
             };
             let future = call_node(&self.plan, call);
-            if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
-        };
-        (future, span)
-    }
-
-    /// Turns what the node returned into writes, and follows its conditional edges.
-    async fn end(&self, result: NodeResult<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
-        match self.route(result, context) {
-            Routed::Ended(writes, end) => (writes, end),
-            Routed::Branches(mut writes, state) => {
-                let (seed, writes_to) = (&self.seed, &mut writes);
-                let follow = || self.plan.follow_branches(self.node, state, writes_to, seed.step, seed.stop);
-                let routed = boxed(follow).await;
-                let end = routed.map_or_else(End::Failed, |()| End::Done);
-                (writes, end)
+            let listens = pulse.is_some() || self.seed.run.is_heard();
+            let context = (listens || node.paths_ask).then(make);
+            match context.filter(|_| listens) {
+                Some(cx) => crate::current::inside(cx, future),
+                None => future,
             }
-        }
+        };
+        NodeCall { future, span }
     }
 
+    /// Turns what the node returned into writes.
     #[inline(never)]
     fn route(&self, result: NodeResult<S>, context: Option<&Context>) -> Routed<S> {
         let node = &self.plan.nodes[self.node];
@@ -249,7 +274,13 @@ impl<S: State> Job<S> {
         }
         match local_state(&self.plan, &self.state, &writes.puts) {
             Ok(state) => Routed::Branches(writes, state),
-            Err(error) => Routed::Ended(writes, End::Failed(error.in_writes_of(&[&node.name]))),
+            Err(error) => {
+                if node.handler.is_some() {
+                    // What cannot be merged is not left beside what the handler writes.
+                    writes.puts.clear();
+                }
+                Routed::Ended(writes, End::Failed(error.in_writes_of(&[&node.name])))
+            }
         }
     }
 }
@@ -291,10 +322,14 @@ pub(crate) fn copy_of<S: State>(state: &S) -> Result<S, InvalidUpdate> {
 
 /// The answers that an attempt used are part of what it wrote.
 pub(crate) fn with_answers<S: State>(mut writes: TaskWrites<S>, context: Option<&Context>) -> TaskWrites<S> {
+    note_answers(&mut writes, context);
+    writes
+}
+
+pub(super) fn note_answers<S: State>(writes: &mut TaskWrites<S>, context: Option<&Context>) {
     if let Some(answers) = context.and_then(|cx| lock(&cx.task.answers).to_save()) {
         writes.rest_mut().resume = Some(answers);
     }
-    writes
 }
 
 pub(crate) type NodeResult<S> = Result<Outcome<S>, Crash>;
@@ -335,22 +370,36 @@ pub(crate) fn poll_node<S: State>(
     }
 }
 
-/// A node's future: its panics become errors, and it stops when the run is cancelled.
-pub(crate) struct Watched<'a, S: State> {
+/// A node that was called: its panics become errors.
+pub(crate) struct NodeCall<S: State> {
     pub(crate) future: crate::node::NodeFuture<S>,
     pub(crate) span: tracing::Span,
+}
+
+impl<S: State> Future for NodeCall<S> {
+    type Output = NodeResult<S>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult<S>> {
+        let this = self.get_mut();
+        poll_node(&mut this.future, &this.span, cx)
+    }
+}
+
+/// A future of a task: it stops when the run is cancelled.
+pub(crate) struct Watched<'a, F> {
+    pub(crate) future: F,
     pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
     pub(crate) token: &'a CancellationToken,
     pub(crate) waiter: Waiter<'a>,
 }
 
-impl<S: State> Future for Watched<'_, S> {
-    type Output = NodeResult<S>;
+impl<T, F: Future<Output = T> + Unpin> Future for Watched<'_, F> {
+    type Output = Result<T, Crash>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult<S>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Poll::Ready(result) = poll_node(&mut this.future, &this.span, cx) {
-            return Poll::Ready(result);
+        if let Poll::Ready(result) = Pin::new(&mut this.future).poll(cx) {
+            return Poll::Ready(Ok(result));
         }
         this.waiter.note();
         // Only a future that really waits pays for being cancelled.
@@ -359,13 +408,12 @@ impl<S: State> Future for Watched<'_, S> {
     }
 }
 
-async fn in_time<S: State>(
-    future: Watched<'_, S>,
+async fn in_time<T>(
+    mut future: Watched<'_, impl Future<Output = T> + Unpin>,
     timeout: Option<TimeoutPolicy>,
     pulse: Option<&Arc<Pulse>>,
-) -> NodeResult<S> {
+) -> Result<T, Crash> {
     let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
-    let mut future = std::pin::pin!(future);
     let mut run = std::pin::pin!(async {
         match timeout.run {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -379,7 +427,7 @@ async fn in_time<S: State>(
         }
     });
     std::future::poll_fn(|cx| {
-        if let Poll::Ready(result) = future.as_mut().poll(cx) {
+        if let Poll::Ready(result) = Pin::new(&mut future).poll(cx) {
             return Poll::Ready(result);
         }
         if run.as_mut().poll(cx).is_ready() {
@@ -394,15 +442,19 @@ async fn in_time<S: State>(
 }
 
 async fn on_blocking_pool<S: State>(
-    future: crate::node::NodeFuture<S>,
-    span: tracing::Span,
+    job: Job<S>,
+    call: NodeCall<S>,
+    context: Option<Context>,
     cancel: &CancellationToken,
-) -> NodeResult<S> {
+) -> Result<(TaskWrites<S>, End), Crash> {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
     let level = crate::wall::level();
     let blocking = tokio::task::spawn_blocking(move || {
-        let watched = Watched { future, span, cancel: None, token: &token, waiter: Waiter::default() };
-        let ended = handle.block_on(Walled::at_level(level, Box::pin(watched)));
+        let whole = async move {
+            let played = std::pin::pin!(job.play(call, context.as_ref()));
+            Watched { future: played, cancel: None, token: &token, waiter: Waiter::default() }.await
+        };
+        let ended = handle.block_on(Walled::at_level(level, Box::pin(whole)));
         ended.unwrap_or_else(|panicked| Err(Crash::Panic(panicked.0)))
     });
     blocking.await.unwrap_or_else(|lost| match lost.try_into_panic() {
@@ -418,20 +470,13 @@ pub(crate) fn settle<S: State>(
     node: &str,
 ) -> Result<Outcome<S>, End> {
     if let Some(cx) = context {
-        let mut answers = lock(&cx.task.answers);
-        if let Some(parent) = answers.parent.take() {
+        if let Some(parent) = lock(&cx.task.answers).parent.take() {
             // It came out of a graph inside: it is for this graph.
             return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e)));
         }
-        if let Some(open) = answers.open.take() {
-            return Err(End::Interrupted(open, context.is_some_and(|cx| cx.task.has_waited())));
-        }
-        if answers.bad_answer {
-            let why = match result {
-                Err(Crash::Error(error)) => words_of(&*error),
-                _ => "the answer does not fit the question".to_owned(),
-            };
-            return Err(End::BadAnswer(refused(&called(node), node, &why)));
+        let error = if let Err(Crash::Error(error)) = &result { Some(error) } else { None };
+        if let Some(end) = left_open(cx, node, || called(node), error) {
+            return Err(end);
         }
     }
     match result {
@@ -443,12 +488,30 @@ pub(crate) fn settle<S: State>(
     }
 }
 
+/// What a task's code left behind that has ended: a question, or an answer that does not fit.
+pub(super) fn left_open(
+    cx: &Context,
+    node: &str,
+    called: impl FnOnce() -> String,
+    error: Option<&BoxError>,
+) -> Option<End> {
+    let mut answers = lock(&cx.task.answers);
+    if let Some(open) = answers.open.take() {
+        return Some(End::Interrupted(open, cx.task.has_waited()));
+    }
+    answers.bad_answer.then(|| {
+        let why = error.map_or_else(|| "the answer does not fit the question".to_owned(), |error| words_of(&**error));
+        End::BadAnswer(refused(&called(), node, &why))
+    })
+}
+
 /// A node's error as the run's error: what a graph inside said keeps its kind.
 fn failure_of(error: BoxError, node: &str) -> Error {
     failure_of_called(error, node, &called(node))
 }
 
-fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
+/// The same for what was called for a node.
+pub(super) fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(inner) => return inner.at(node),
         Err(error) => error,
@@ -471,13 +534,8 @@ fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
 }
 
 /// What was called for a node cannot be served.
-fn refused(called: &str, node: &str, why: &str) -> Error {
+pub(super) fn refused(called: &str, node: &str, why: &str) -> Error {
     Error::of_step(ErrorKind::Invalid, called.to_owned(), &format!(": {why}")).at(node)
-}
-
-/// The same for the error of a conditional edge.
-fn path_failure(error: BoxError, node: &str) -> Error {
-    failure_of_called(error, node, &format!("a conditional edge of `{node}`"))
 }
 
 /// A command from a graph inside, as this graph's own.
@@ -553,7 +611,7 @@ impl<S: State> Plan<S> {
         Error::of_step(ErrorKind::Invalid, did, &rest).at(node)
     }
 
-    fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
+    pub(super) fn go(&self, goto: Goto, writes: &mut TaskWrites<S>) {
         match goto {
             Goto::Send(send) => writes.rest_mut().sends.push(send),
             Goto::Node(name) => self.go_to(&name, writes),
@@ -561,7 +619,7 @@ impl<S: State> Plan<S> {
     }
 
     #[inline(always)]
-    fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
+    pub(super) fn go_to(&self, name: &str, writes: &mut TaskWrites<S>) {
         if !self.leads_to(name, writes) {
             tracing::warn!(node = name, "there is no such node to go to");
             writes.done = true;
@@ -576,89 +634,6 @@ impl<S: State> Plan<S> {
         }
         let wake = self.node(name).and_then(|n| self.nodes[n].wake);
         wake.inspect(|channel| writes.signals.push((*channel, 0))).is_some()
-    }
-
-    /// Runs the conditional edges of a node on the state with its own writes.
-    pub(crate) async fn follow_branches(
-        &self,
-        node: usize,
-        state: Arc<S>,
-        writes: &mut TaskWrites<S>,
-        step: i64,
-        stop: i64,
-    ) -> Result<(), Error> {
-        for branch in &self.nodes[node].branches {
-            let routes = match &branch.path.run {
-                PathFn::Sync(path) => routes_of(path, &*state),
-                PathFn::Async(path) => {
-                    let mut context = || unreachable!("a path has no context");
-                    let call = Call {
-                        plan: self,
-                        node,
-                        input: Given::State(&state),
-                        state: None,
-                        present: None,
-                        codec: None,
-                        step,
-                        stop,
-                        context: &mut context,
-                    };
-                    caught_future(path(call)).await
-                }
-            };
-            self.take_routes(node, branch, routes, writes)?;
-        }
-        Ok(())
-    }
-
-    /// The same for paths that are plain functions, without waiting and without a copy of the state.
-    pub(crate) fn follow_sync_branches(&self, node: usize, state: &S, writes: &mut TaskWrites<S>) -> Result<(), Error> {
-        for branch in &self.nodes[node].branches {
-            let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
-            self.take_routes(node, branch, routes_of(path, state), writes)?;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn take_routes(
-        &self,
-        node: usize,
-        branch: &crate::plan::BranchPlan<S>,
-        routes: Result<Routes, BoxError>,
-        writes: &mut TaskWrites<S>,
-    ) -> Result<(), Error> {
-        let from = &self.nodes[node].name;
-        let routes = routes.map_err(|error| path_failure(error, from))?;
-        // Most paths name one node; what needs labels or is no node is looked at below.
-        if let ([Goto::Node(name)], None) = (&*routes, &branch.map)
-            && name != START
-        {
-            self.go_to(name, writes);
-            return Ok(());
-        }
-        let mapped = match &branch.map {
-            None => routes,
-            Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,
-        };
-        for route in &mapped {
-            match route {
-                Goto::Node(name) if name == START => {
-                    let did = format!("a conditional edge of `{from}` led to `START`");
-                    return Err(Error::of_step(ErrorKind::Invalid, did, "").at(from));
-                }
-                Goto::Send(send) if send.node == END => {
-                    return Err(sent_nowhere(&format!("a conditional edge of `{from}`"), from, "END"));
-                }
-                route => {
-                    if let Some(why) = route.mistake() {
-                        return Err(refused(&format!("a conditional edge of `{from}`"), from, &why));
-                    }
-                }
-            }
-        }
-        mapped.into_iter().for_each(|route| self.go(route, writes));
-        Ok(())
     }
 }
 
@@ -684,34 +659,9 @@ fn runs_nothing(name: &str) -> Option<&'static str> {
 
 /// What was called for a node sent something to where nothing runs.
 #[cold]
-fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
+pub(super) fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
     let rest = format!("; `{to}` runs nothing, send to a node");
     Error::of_step(ErrorKind::InvalidUpdate, format!("{called} sent to `{to}`"), &rest).at(node)
-}
-
-/// Where a plain function leads; its panic is its error.
-#[inline]
-fn routes_of<S: State>(path: &SyncPath<S>, state: &S) -> Result<Routes, BoxError> {
-    caught(|| path(state)).unwrap_or_else(|panicked| Err(Box::new(panicked)))
-}
-
-/// Where the labels that a path returned lead.
-fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
-    let mapped = routes.into_iter().map(|route| match route {
-        Goto::Node(label) => match map.iter().find(|(l, _)| *l == *label) {
-            Some((_, target)) => Ok(Goto::from(target.clone())),
-            None => {
-                let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
-                let edge =
-                    path.map_or_else(|| "a conditional edge".to_owned(), |p| format!("the conditional edge `{p}`"));
-                let did = format!("{edge} of `{from}` returned `{label}`");
-                let rest = format!(", which its map does not have; it has {known:?}");
-                Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
-            }
-        },
-        send => Ok(send),
-    });
-    mapped.collect()
 }
 
 /// A task of the step as a job of its own.

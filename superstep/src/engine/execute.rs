@@ -12,9 +12,12 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 use super::apply::put_early;
-use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeResult, Watched, call_node, job_of, settle, with_answers};
+use super::attempt::{
+    AbortOnDrop, Crash, End, Finished, NodeCall, NodeResult, Watched, call_node, job_of, settle, with_answers,
+};
 use super::cached::{CacheTurn, follow};
 use super::live::Bits;
+use super::paths::Paths;
 use super::run::{AtWork, Ended, Run};
 use super::saving::SavedWhen;
 use super::seed::StepSeed;
@@ -66,10 +69,7 @@ pub(crate) struct Started<S: State> {
 
 /// How far it came.
 pub(crate) enum Polled<S: State> {
-    Pending {
-        future: crate::node::NodeFuture<S>,
-        span: tracing::Span,
-    },
+    Pending(NodeCall<S>),
     Ready(NodeResult<S>),
     /// Its conditional edges were followed too.
     Ended(Finished<S>),
@@ -164,19 +164,32 @@ impl<S: State> Run<S> {
 
     /// The start node alone in its step.
     async fn run_start(&mut self) -> Result<Ended, Error> {
-        let done = self.start_input(0).await;
+        let context = self.plan.nodes[self.tasks[0].node].paths_ask.then(|| self.start_context(0, None));
+        let done = self.start_input(0, context).await;
         self.commit_lone(done).await
     }
 
+    /// The context for the paths of the start.
+    fn start_context(&mut self, ix: usize, seed: Option<&StepSeed>) -> Context {
+        let (id, name) = (self.task_id(ix), self.plan.nodes[self.tasks[ix].node].name.clone());
+        match seed {
+            Some(seed) => seed.context(&name, id, None, None),
+            None => self.seed().context(&name, id, None, None),
+        }
+    }
+
     /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
-    async fn start_input(&self, ix: usize) -> Finished<S> {
+    async fn start_input(&self, ix: usize, context: Option<Context>) -> Finished<S> {
         let outcome = self.start_outcome();
         let mut writes = TaskWrites::of_puts(outcome.puts);
         let node = self.tasks[ix].node;
         let end = match self.plan.way_out(node, outcome.steer, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
-            Ok(true) => self.branch_on_copy(node, &mut writes).await,
+            Ok(true) => {
+                let ended = boxed(|| self.branch_on_copy(node, &mut writes, context.as_ref())).await;
+                ended.unwrap_or_else(|_| End::Failed(Error::cancelled()))
+            }
         };
         Finished { ix, writes, end }
     }
@@ -216,18 +229,17 @@ impl<S: State> Run<S> {
             None => {
                 // The task lets go of the state, so that it can be changed in place.
                 let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-                let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
-                Started { context, polled: Polled::Pending { future, span } }
+                let (call, context) = self.start_in_place(node_ix, &plan, &input);
+                Started { context, polled: Polled::Pending(call) }
             }
         };
         let result = match polled {
             Polled::Ended(done) => return boxed(|| self.commit_lone(done)).await,
             Polled::Ready(result) => result,
-            Polled::Pending { future, span } => {
-                let waiter =
-                    Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.config.around.as_deref() };
-                Watched { future, span, cancel: None, token: self.shared.cancel.token(), waiter }.await
-            }
+            Polled::Pending(call) => match self.watched(call, context.as_ref()).await {
+                Ok(result) => result,
+                Err(crash) => Err(crash),
+            },
         };
         if let Err(Crash::Cancelled) = &result {
             return boxed(|| self.cancelled(&[0])).await;
@@ -240,7 +252,10 @@ impl<S: State> Run<S> {
                     Ok(false) => End::Done,
                     Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
                         Some(end) => end,
-                        None => boxed(|| self.branch_on_copy(node_ix, &mut writes)).await,
+                        None => match boxed(|| self.branch_on_copy(node_ix, &mut writes, context.as_ref())).await {
+                            Ok(end) => end,
+                            Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
+                        },
                     },
                     Err(end) => end,
                 }
@@ -253,6 +268,12 @@ impl<S: State> Run<S> {
             return Ok(Ended::Done);
         }
         boxed(|| self.commit_lone(Finished { ix: 0, writes, end })).await
+    }
+
+    /// A future of a task that runs where its step is driven: it stops when the run is cancelled.
+    fn watched<'a, F>(&'a self, future: F, context: Option<&'a Context>) -> Watched<'a, F> {
+        let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.config.around.as_deref() };
+        Watched { future, cancel: None, token: self.shared.cancel.token(), waiter }
     }
 
     async fn commit_lone(&mut self, done: Finished<S>) -> Result<Ended, Error> {
@@ -275,7 +296,7 @@ impl<S: State> Run<S> {
         node_ix: usize,
         plan: &crate::plan::Plan<S>,
         input: &TaskInput<S>,
-    ) -> (NodeFuture<S>, tracing::Span, Option<Context>) {
+    ) -> (NodeCall<S>, Option<Context>) {
         let node = &plan.nodes[node_ix];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
@@ -297,9 +318,11 @@ impl<S: State> Run<S> {
         let mut future = call_node(plan, call);
         if heard {
             future = crate::current::inside(make(), future);
+        } else if node.paths_ask {
+            make();
         }
         drop(entered);
-        (future, span, context)
+        (NodeCall { future, span }, context)
     }
 
     /// The id of the step's only task, which is made here if nothing else needed it.
@@ -353,16 +376,21 @@ impl<S: State> Run<S> {
         Ok(updated)
     }
 
-    async fn branch_on_copy(&self, node: usize, writes: &mut TaskWrites<S>) -> End {
-        let plan = self.plan.clone();
-        let state = match super::attempt::local_state(&plan, &self.live.state, &writes.puts) {
+    /// Follows conditional edges that may wait, on a copy of the state with the task's writes.
+    async fn branch_on_copy(
+        &self,
+        node: usize,
+        writes: &mut TaskWrites<S>,
+        context: Option<&Context>,
+    ) -> Result<End, Crash> {
+        let plan = &self.plan;
+        let state = match super::attempt::local_state(plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
-            Err(error) => return End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
+            Err(error) => return Ok(End::Failed(error.in_writes_of(&[&plan.nodes[node].name]))),
         };
-        match plan.follow_branches(node, state, writes, self.step, self.stop).await {
-            Ok(()) => End::Done,
-            Err(error) => End::Failed(error),
-        }
+        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
+        let followed = std::pin::pin!(paths.follow(state, writes));
+        self.watched(followed, context).await
     }
 
     /// Keeps what is saved and shown of writes that are merged ahead.
@@ -464,7 +492,9 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<(usize, Running<S>)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
-                ready.push(boxed(|| self.start_input(ix)).await);
+                let asks = self.plan.nodes[self.tasks[ix].node].paths_ask;
+                let context = asks.then(|| self.start_context(ix, Some(seed)));
+                ready.push(boxed(|| self.start_input(ix, context)).await);
                 continue;
             }
             let mut running = self.start_task(seed, ix);
@@ -502,11 +532,12 @@ impl<S: State> Run<S> {
                     // A handler begins when the task that it is for has failed.
                     let waited = waited || self.tasks[ix].failure.is_some();
                     trouble.asked.push(Asked { task: ix, waited, interrupts: interrupts.clone() });
-                    let resume = writes.take_rest().and_then(|r| r.resume);
+                    let resume = writes.rest().and_then(|rest| rest.resume.clone());
                     self.tasks[ix].writes =
                         TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
                     self.finish_task(ix).await?;
-                    self.tasks[ix].writes = TaskWrites::default();
+                    // What a node wrote whose path asks is shown at the pause, and nowhere else.
+                    self.tasks[ix].writes = writes;
                 }
             }
             End::Parent(command) => trouble.parent = Some(command),
@@ -544,8 +575,10 @@ impl<S: State> Run<S> {
             return Ok(None);
         }
         let failure = TaskError::from(&error);
-        self.tasks[ix].writes =
-            TaskWrites::only(Rest { error: Some(failure.clone()), handled: true, ..Rest::default() });
+        // What a node wrote whose path failed stays, beside what its handler writes.
+        let mut written = self.tasks[ix].writes.output();
+        (written.rest_mut().error, written.rest_mut().handled) = (Some(failure.clone()), true);
+        self.tasks[ix].writes = written;
         let failure = NodeError { node: name, failure, error: Some(Arc::new(error)) };
         Ok(self.add_handler(ix, failure))
     }

@@ -10,14 +10,18 @@ use super::apply::{Applied, apply, guarded};
 use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
+use super::paths::Paths;
 use super::run::RunInput;
 use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
+use super::seed::StepSeed;
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
+use crate::context::{Context, RunShared};
 use crate::error::{Error, ErrorKind};
 use crate::graph::CompiledStateGraph;
 use crate::id::{CheckpointId, TaskId, name_key};
+use crate::invoke::DEFAULT_LIMIT;
 use crate::node::Outcome;
 use crate::plan::{END, InputMode, Plan};
 use crate::state::{Put, State, changes_to};
@@ -84,6 +88,7 @@ fn grouped<S: State>(updates: NodeUpdates<S>) -> NodeUpdates<S> {
 }
 
 struct Reviser<'a, S: State> {
+    graph: &'a CompiledStateGraph<S>,
     plan: &'a Arc<Plan<S>>,
     saver: &'a mut Saver<S>,
     head: Option<CheckpointId>,
@@ -113,7 +118,7 @@ impl<'a, S: State> Reviser<'a, S> {
             }
         };
         let step = record.as_ref().map_or(-1, |r| r.step);
-        Self { plan, saver, head, record, live, pending, too_deep, step, task_step: step + 1 }
+        Self { graph, plan, saver, head, record, live, pending, too_deep, step, task_step: step + 1 }
     }
 
     /// The tasks of the checkpoint, with their ids.
@@ -304,8 +309,37 @@ impl<'a, S: State> Reviser<'a, S> {
         })?;
         if branches {
             let state = super::attempt::local_state(self.plan, &self.live.state, &writes.puts)?;
-            self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;
+            self.follow(node, state, &mut writes).await?;
         }
         Ok(writes)
     }
+
+    async fn follow(&self, node: usize, state: Arc<S>, writes: &mut TaskWrites<S>) -> Result<(), Error> {
+        let context = self.plan.nodes[node].paths_ask.then(|| self.context(node));
+        let (step, stop) = (self.step, self.step + 2);
+        let paths = Paths { plan: self.plan, node, step, stop, context: context.as_ref() };
+        match paths.follow(state, writes).await {
+            End::Failed(error) => Err(error),
+            End::Interrupted(..) => Err(asked_by_hand(&self.plan.nodes[node].name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the paths of a node may ask for: there is no run, so nobody listens, and nothing that they call is saved.
+    fn context(&self, node: usize) -> Context {
+        let CompiledStateGraph { store, cache, .. } = self.graph;
+        let run = RunShared::of_no_run(self.saver.thread.clone(), store.clone(), cache.clone(), DEFAULT_LIMIT);
+        let checkpoint = self.base().unwrap_or_else(|| self.saver.ids.next(self.step));
+        let seed = StepSeed::by_hand(run, self.saver.namespace.to_string(), checkpoint, self.step);
+        seed.context(&self.plan.nodes[node].name, self.made_up_id(node), None, None)
+    }
+}
+
+#[cold]
+fn asked_by_hand(node: &str) -> Error {
+    Error::invalid(format!(
+        "a conditional edge of `{node}` asks, but nobody can answer it while a thread is changed by hand; \
+         let the node run, or update as another node"
+    ))
+    .at(node)
 }
