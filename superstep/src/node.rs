@@ -118,6 +118,8 @@ pub(crate) struct BoxedNode<S: State> {
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
     /// How many levels of graphs inside graphs it is known to be.
     pub(crate) levels: usize,
+    /// The names of the nodes of the graph inside, and of those inside of them.
+    pub(crate) nodes_inside: Arc<[Arc<str>]>,
     /// Whether it may ask for its context.
     pub(crate) asks: bool,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
@@ -139,6 +141,7 @@ impl<S: State> BoxedNode<S> {
             made_of,
             subgraph: None,
             levels: 0,
+            nodes_inside: Arc::default(),
             asks: true,
             needs_present: false,
             steers: false,
@@ -154,6 +157,7 @@ impl<S: State> Clone for BoxedNode<S> {
             made_of: self.made_of,
             subgraph: self.subgraph.clone(),
             levels: self.levels,
+            nodes_inside: self.nodes_inside.clone(),
             steers: self.steers,
             asks: self.asks,
             needs_present: self.needs_present,

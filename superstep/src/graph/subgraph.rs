@@ -110,6 +110,12 @@ impl<S: State> CompiledStateGraph<S> {
         self.plan.nodes.iter().any(|node| node.run.steers)
     }
 
+    /// The names of its nodes, and of those of the graphs inside that are known.
+    fn all_nodes(&self) -> Arc<[Arc<str>]> {
+        let inside = self.plan.nodes.iter().flat_map(|node| node.run.nodes_inside.iter());
+        self.plan.names.keys().chain(inside).cloned().collect()
+    }
+
     /// The graph as others see it; one that saves nothing has nothing to show.
     fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
         match self.persistence {
@@ -255,6 +261,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     fn into_node(self) -> BoxedNode<S> {
         let graph = self.with_codec(Some(Codec::of()));
         let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
+        let nodes_inside = graph.all_nodes();
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let (graph, input) = (graph.clone(), shared_input(&call));
             let cx = (call.context)();
@@ -265,7 +272,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        BoxedNode { subgraph, levels, needs_present: true, steers, ..BoxedNode::new("", run) }
+        BoxedNode { subgraph, levels, nodes_inside, needs_present: true, steers, ..BoxedNode::new("", run) }
     }
 }
 
@@ -367,6 +374,7 @@ where
     fn into_node(self) -> BoxedNode<S> {
         let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
         let (steers, levels, subgraph) = (graph.steers(), graph.plan.levels, graph.clone().as_subgraph());
+        let nodes_inside = graph.all_nodes();
         let run = move |call: Call<'_, S>| -> NodeFuture<S> {
             let puts = match call.input {
                 Given::State(state) => input(state).into_update().into_puts().map_err(Error::from),
@@ -387,6 +395,6 @@ where
                 }
             })
         };
-        BoxedNode { subgraph, levels, steers, ..BoxedNode::new("", run) }
+        BoxedNode { subgraph, levels, nodes_inside, steers, ..BoxedNode::new("", run) }
     }
 }
