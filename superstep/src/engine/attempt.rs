@@ -219,12 +219,7 @@ impl<S: State> Job<S> {
 
     /// Calls the node.
     #[inline(never)]
-    fn start(
-        &self,
-        context: &mut Option<Context>,
-        pulse: Option<&Arc<Pulse>>,
-        attempt: u32,
-    ) -> NodeCall<S> {
+    fn start(&self, context: &mut Option<Context>, pulse: Option<&Arc<Pulse>>, attempt: u32) -> NodeCall<S> {
         let node = &self.plan.nodes[self.node];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
         let future = {

@@ -157,4 +157,3 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
     });
     mapped.collect()
 }
-
