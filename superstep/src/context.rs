@@ -252,7 +252,7 @@ impl Context {
     ///
     /// The node is run again from its first line when the answer comes, so what it did before
     /// asking happens again. Several questions in one node are answered one after another, in
-    /// order. The run needs a checkpointer to be resumed.
+    /// order, and then those of its [paths](crate::IntoPath). The run needs a checkpointer to be resumed.
     ///
     /// The answer is read as the type that you ask for, so say it: `let go: bool = ..`, or `cx.interrupt::<bool>(..)`.
     ///

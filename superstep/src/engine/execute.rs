@@ -164,9 +164,15 @@ impl<S: State> Run<S> {
 
     /// The start node alone in its step.
     async fn run_start(&mut self) -> Result<Ended, Error> {
-        let context = self.plan.nodes[self.tasks[0].node].paths_ask.then(|| self.start_context(0, None));
+        let context = self.start_asks().then(|| self.start_context(0, None));
         let done = self.start_input(0, context).await;
         self.commit_lone(done).await
+    }
+
+    /// Whether the paths of the start have to be given a context.
+    fn start_asks(&self) -> bool {
+        let start = self.plan.nodes.iter().find(|node| node.hidden);
+        start.is_some_and(|start| start.paths_ask || !start.quick_branches && self.shared.is_heard())
     }
 
     /// The context for the paths of the start.
@@ -492,8 +498,7 @@ impl<S: State> Run<S> {
         let mut waiting: Vec<(usize, Running<S>)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
-                let asks = self.plan.nodes[self.tasks[ix].node].paths_ask;
-                let context = asks.then(|| self.start_context(ix, Some(seed)));
+                let context = self.start_asks().then(|| self.start_context(ix, Some(seed)));
                 ready.push(boxed(|| self.start_input(ix, context)).await);
                 continue;
             }

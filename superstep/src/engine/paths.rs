@@ -32,6 +32,8 @@ impl<S: State> Paths<'_, S> {
 
     async fn follow_each(&self, state: &Arc<S>, writes: &mut TaskWrites<S>) -> Result<(), End> {
         for branch in &self.plan.nodes[self.node].branches {
+            // That the node came to its end, or the path before, is a sign of life.
+            self.context.inspect(|cx| cx.task.touch());
             let routes = match &branch.path.run {
                 PathFn::Sync(path) => routes_of(path, &**state),
                 PathFn::Async { run, .. } => self.run(run, state).await?,
@@ -118,7 +120,11 @@ impl<S: State> Plan<S> {
 
 /// What the errors of paths begin with.
 fn edge_of(node: &str) -> String {
-    format!("a conditional edge of `{node}`")
+    format!("a conditional edge of `{}`", shown_name(node))
+}
+
+fn shown_name(node: &str) -> &str {
+    if node == START { "START" } else { node }
 }
 
 /// A path can lead to every node but the start.
@@ -148,7 +154,7 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
                 let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
                 let edge =
                     path.map_or_else(|| "a conditional edge".to_owned(), |p| format!("the conditional edge `{p}`"));
-                let did = format!("{edge} of `{from}` returned `{label}`");
+                let did = format!("{edge} of `{}` returned `{label}`", shown_name(from));
                 let rest = format!(", which its map does not have; it has {known:?}");
                 Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
             }

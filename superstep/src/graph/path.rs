@@ -173,7 +173,7 @@ impl<R: RouteMap> IntoRoutes for R {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot decide a conditional edge of a graph over `{S}`",
     label = "not a path",
-    note = "a path is `Fn(&{S}) -> route`, or `async fn({S}, ..) -> route` that takes after the state what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..)",
+    note = "a path is `Fn(&{S}) -> route` of the state alone, or `async fn({S}, ..) -> route`, which takes after the state what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..)",
     note = "a route is a node's name, `END`, a `Send`, an enum that derives `Routes`, or a `Vec`, `Option` or `Result` of these",
     note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
     note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
@@ -280,6 +280,7 @@ impl<P> NamedPath<P> {
 #[doc(hidden)]
 pub struct NamedMarker<M>(std::marker::PhantomData<M>);
 
+#[diagnostic::do_not_recommend]
 impl<S: State, M, P: IntoPath<S, M>> IntoPath<S, NamedMarker<M>> for NamedPath<P> {
     fn into_path(self) -> Path<S> {
         Path { name: Some(self.name), ..self.path.into_path() }

@@ -95,6 +95,26 @@ async fn what_a_model_says_in_a_path_is_in_the_messages_stream() {
 }
 
 #[tokio::test]
+async fn what_a_model_says_in_a_path_of_the_start_is_in_the_messages_stream() {
+    let mut graph = StateGraph::new();
+    graph.add_node("z", says("z")).set_conditional_entry_point(async |_: Notes| {
+        current::emit_chunk(MessageChunk::text("m1", "to z")).await;
+        "z"
+    });
+    let seen = events(graph.compile().unwrap().stream(input()).mode(Mode::Messages).start()).await;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}
+
+#[tokio::test]
+async fn an_error_of_a_path_of_the_start_says_so() {
+    let mut graph = StateGraph::new();
+    graph.add_node("z", says("z"));
+    graph.set_conditional_entry_point(async |_: Notes| Err::<&str, BoxError>("no way".into()));
+    let error = graph.compile().unwrap().invoke(input()).await.unwrap_err();
+    assert!(error.to_string().starts_with("a conditional edge of `START` failed in step 0"), "{error}");
+}
+
+#[tokio::test]
 async fn a_cached_result_leads_where_its_path_led() {
     let (runs, routes) = (Count::default(), Count::default());
     let counting = routes.clone();
