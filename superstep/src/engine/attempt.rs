@@ -206,12 +206,13 @@ impl<S: State> Job<S> {
 
     /// The node, and what follows from what it returned: writes, and its conditional edges.
     async fn play(&self, call: NodeCall<S>, context: Option<&Context>) -> (TaskWrites<S>, End) {
+        let span = call.span.clone();
         match self.route(call.await, context) {
             Routed::Ended(writes, end) => (writes, end),
             Routed::Branches(mut writes, state) => {
                 let (step, stop) = (self.seed.step, self.seed.stop);
                 let paths = Paths { plan: &self.plan, node: self.node, step, stop, context };
-                let end = boxed(|| paths.follow(state, &mut writes)).await;
+                let end = boxed(|| paths.follow(state, &mut writes).instrument(span)).await;
                 (writes, end)
             }
         }

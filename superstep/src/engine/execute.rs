@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::apply::put_early;
 use super::attempt::{
@@ -239,13 +240,14 @@ impl<S: State> Run<S> {
                 Started { context, polled: Polled::Pending(call) }
             }
         };
+        let mut span = tracing::Span::none();
         let result = match polled {
             Polled::Ended(done) => return boxed(|| self.commit_lone(done)).await,
             Polled::Ready(result) => result,
-            Polled::Pending(call) => match self.watched(call, context.as_ref()).await {
-                Ok(result) => result,
-                Err(crash) => Err(crash),
-            },
+            Polled::Pending(call) => {
+                span.clone_from(&call.span);
+                self.watched(call, context.as_ref()).await.unwrap_or_else(Err)
+            }
         };
         if let Err(Crash::Cancelled) = &result {
             return boxed(|| self.cancelled(&[0])).await;
@@ -258,10 +260,14 @@ impl<S: State> Run<S> {
                     Ok(false) => End::Done,
                     Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
                         Some(end) => end,
-                        None => match boxed(|| self.branch_on_copy(node_ix, &mut writes, context.as_ref())).await {
-                            Ok(end) => end,
-                            Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
-                        },
+                        None => {
+                            let follow =
+                                || self.branch_on_copy(node_ix, &mut writes, context.as_ref()).instrument(span);
+                            match boxed(follow).await {
+                                Ok(end) => end,
+                                Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
+                            }
+                        }
                     },
                     Err(end) => end,
                 }

@@ -320,7 +320,7 @@ impl<'a, S: State> Reviser<'a, S> {
         let paths = Paths { plan: self.plan, node, step, stop, context: context.as_ref() };
         match paths.follow(state, writes).await {
             End::Failed(error) => Err(error),
-            End::Interrupted(..) => Err(asked_by_hand(&self.plan.nodes[node].name)),
+            End::Interrupted(..) | End::BadAnswer(_) => Err(asked_by_hand(&self.plan.nodes[node].name)),
             _ => Ok(()),
         }
     }
