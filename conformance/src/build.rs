@@ -279,10 +279,10 @@ fn path(
     world: &Arc<World>,
     program: &Program,
     place: &str,
-) -> impl Fn(JsonInput) -> Running<Vec<Goto>> + Send + Sync + use<> {
+) -> impl Fn(JsonInput, Context) -> Running<Vec<Goto>> + Send + Sync + use<> {
     let (world, program, place) = (world.clone(), program.clone(), Arc::<str>::from(place));
-    move |input| {
-        let (mut env, program, place) = (Env::new(&world, input.0, None), program.clone(), place.clone());
+    move |input, cx| {
+        let (mut env, program, place) = (Env::new(&world, input.0, Some(cx)), program.clone(), place.clone());
         Box::pin(async move {
             let mut wishes = Wishes::default();
             program::run(&program, &mut env, &mut wishes, &place).await?;

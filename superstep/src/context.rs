@@ -82,6 +82,34 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
+    /// What code shares that is called while no run is under way.
+    pub(crate) fn of_no_run(
+        thread: Arc<str>,
+        store: Option<Arc<dyn Store>>,
+        cache: Option<Arc<dyn Cache>>,
+        recursion_limit: usize,
+    ) -> Self {
+        Self {
+            thread: Some(thread),
+            run_id: None,
+            epoch: OnceLock::new(),
+            ids: OnceLock::new(),
+            contexts: Vec::new(),
+            store,
+            cache,
+            control: OnceLock::new(),
+            cancel: Cancel::new(None),
+            recursion_limit,
+            durability: Durability::default(),
+            checkpointer: None,
+            sink: None,
+            max_concurrency: None,
+            metadata: SharedMap::default(),
+            tags: Vec::new().into(),
+            seen_messages: Mutex::default(),
+        }
+    }
+
     /// Made when the first id is needed: most runs that nobody saves need none.
     pub(crate) fn ids(&self) -> &Arc<IdSource> {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
@@ -262,7 +290,7 @@ impl Context {
     ///
     /// The node is run again from its first line when the answer comes, so what it did before
     /// asking happens again. Several questions in one node are answered one after another, in
-    /// order. The run needs a checkpointer to be resumed.
+    /// order, and then those of its [paths](crate::IntoPath). The run needs a checkpointer to be resumed.
     ///
     /// The answer is read as the type that you ask for, so say it: `let go: bool = ..`, or `cx.interrupt::<bool>(..)`.
     ///
@@ -394,6 +422,11 @@ impl Context {
     fn sink(&self, mode: Mode) -> Option<&Sink> {
         let sink = self.task.run.sink.as_ref().filter(|sink| sink.wants(mode))?;
         (sink.subgraphs || self.task.is_of_root()).then_some(sink)
+    }
+
+    /// Whether somebody waits for what the code inside the task says: a reader of messages, or a limit on its silence.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        self.task.pulse.is_some() || self.task.run.is_heard()
     }
 
     /// Tells that the node is alive: its idle timeout starts again.

@@ -15,6 +15,7 @@ mod execute;
 mod glide;
 mod inspect;
 mod live;
+mod paths;
 mod revise;
 mod run;
 mod save;

@@ -228,12 +228,18 @@ macro_rules! run_options {
         }
 
         /// Stops before these nodes, instead of where the graph says; `"*"` stands for all.
+        ///
+        /// It is about the graph that is run. A graph inside stops where it says itself
+        /// ([`StateGraph::interrupt_before`](crate::StateGraph::interrupt_before)): names of its nodes are ignored with a warning.
         pub fn interrupt_before<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
             $options.stop_before = Some(nodes.into_iter().map(Into::into).collect());
             $self
         }
 
         /// Stops after these nodes, instead of where the graph says; `"*"` stands for all.
+        ///
+        /// It is about the graph that is run. A graph inside stops where it says itself
+        /// ([`StateGraph::interrupt_after`](crate::StateGraph::interrupt_after)): names of its nodes are ignored with a warning.
         pub fn interrupt_after<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
             $options.stop_after = Some(nodes.into_iter().map(Into::into).collect());
             $self
@@ -585,10 +591,23 @@ impl<S: State> CompiledStateGraph<S> {
         if names.iter().any(|n| n == "*") {
             return Ok(StopAt::Everywhere);
         }
-        let place = |name: &String| {
-            let unknown = || Error::invalid(format!("`{what}` names unknown node `{name}`"));
-            self.core.plan.node(name).ok_or_else(unknown)
-        };
-        Ok(StopAt::Nodes(names.iter().map(place).collect::<Result<_, _>>()?))
+        let here: Vec<usize> =
+            names.iter().filter_map(|name| self.stop_here(name, what).transpose()).collect::<Result<_, _>>()?;
+        Ok(if here.is_empty() { StopAt::Nowhere } else { StopAt::Nodes(here) })
+    }
+
+    /// The node of this name, if it is one of this graph itself. The stops of a run are those of its own graph alone.
+    fn stop_here(&self, name: &str, what: &str) -> Result<Option<usize>, Error> {
+        let here = self.core.plan.node(name);
+        if here.is_none() {
+            if !self.core.plan.nodes.iter().any(|node| node.run.nodes_inside.iter().any(|inside| **inside == *name)) {
+                return Err(Error::invalid(format!("`{what}` names unknown node `{name}`")));
+            }
+            tracing::warn!(
+                node = name,
+                "`{what}` of a run names a node of a graph inside, where the run does not stop; say it when that graph is built"
+            );
+        }
+        Ok(here)
     }
 }

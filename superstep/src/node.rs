@@ -140,6 +140,8 @@ pub(crate) struct AnyNode {
     pub(crate) subgraph: Option<Arc<dyn crate::graph::Subgraph>>,
     /// How many levels of graphs inside graphs it is known to be.
     pub(crate) levels: usize,
+    /// The names of the nodes of the graph inside, and of those inside of them.
+    pub(crate) nodes_inside: Arc<[Arc<str>]>,
     /// Whether it may ask for its context.
     pub(crate) asks: bool,
     /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
@@ -163,6 +165,7 @@ impl AnyNode {
             made_of,
             subgraph: None,
             levels: 0,
+            nodes_inside: Arc::default(),
             asks: true,
             needs_present: false,
             steers: false,

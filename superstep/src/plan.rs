@@ -147,6 +147,8 @@ pub(crate) struct NodePlan {
     pub(crate) plain: bool,
     /// Its conditional edges are plain functions.
     pub(crate) quick_branches: bool,
+    /// Some of its conditional edges ask for the task's context.
+    pub(crate) paths_ask: bool,
     /// It has triggers that its run uses up.
     pub(crate) consumes: bool,
     /// The channel that wakes it, unless only fields do.
@@ -195,6 +197,7 @@ impl NodePlan {
             && !self.blocking
             && self.cache.is_none();
         self.quick_branches = self.branches.iter().all(|b| matches!(b.path.run, PathFn::Sync(_)));
+        self.paths_ask = self.branches.iter().any(|b| matches!(b.path.run, PathFn::Async { asks: true, .. }));
     }
 }
 

@@ -1,4 +1,6 @@
 //! One task from its first attempt to its last: retries, timeouts, panics, and the way out of the node.
+//!
+//! An attempt is the node and then its conditional edges: whatever bounds or watches the one does so with the other.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,18 +14,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::apply::local_state;
+use super::paths::Paths;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::checkpoint::Interrupt;
 use crate::context::{Context, Place, Slot, Waiter, lock, with_pushed};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
-use crate::graph::{Path, PathFn, Routes, SyncPath};
+use crate::graph::Path;
 use crate::id::TaskId;
 use crate::names::{END, START};
 use crate::node::{
-    AnyOutcome, Call, Given, Goto, Interrupted, Next, NodeError, ParentCommand, RetryPolicy, Steer, TaskInput,
-    TimeoutPolicy,
+    AnyOutcome, Call, Goto, Interrupted, Next, NodeError, ParentCommand, RetryPolicy, Steer, TaskInput, TimeoutPolicy,
 };
 use crate::plan::{NodePlan, Plan};
 use crate::state::erased::{AnyUpdate, Snapshot, Writes};
@@ -100,6 +102,7 @@ pub(crate) enum End {
 }
 
 /// A task on its way, with everything it needs to run by itself.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) plan: Arc<Plan>,
     pub(crate) seed: Arc<StepSeed>,
@@ -173,18 +176,33 @@ impl Job {
         slot: Option<&Arc<Slot>>,
         attempt: u32,
     ) -> (TaskWrites, End) {
-        let node = &self.plan.nodes[self.node];
-        let (future, span) = self.start(context, pulse, slot, attempt);
-        let waiter = Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.seed.around.as_deref() };
-        let future = Watched { future, span, cancel: None, token: self.seed.run.cancel.token(), waiter };
-        let result = if node.blocking {
-            boxed(|| on_blocking_pool(future.future, future.span, self.seed.run.cancel.token())).await
-        } else if self.timeout.is_some() {
-            boxed(|| in_time(future, self.timeout, pulse)).await
+        let call = self.start(context, pulse, slot, attempt);
+        let (context, token) = (context.as_ref(), self.seed.run.cancel.token());
+        let ended = if self.plan.nodes[self.node].blocking {
+            boxed(|| on_blocking_pool(self.clone(), call, context.cloned(), token)).await
         } else {
-            future.await
+            let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.seed.around.as_deref() };
+            let whole = Watched { future: std::pin::pin!(self.play(call, context)), cancel: None, token, waiter };
+            if self.timeout.is_some() { boxed(|| in_time(whole, self.timeout, pulse)).await } else { whole.await }
         };
-        self.end(result, context.as_ref()).await
+        ended.unwrap_or_else(|crash| match self.route(Err(crash), context) {
+            Routed::Ended(writes, end) => (writes, end),
+            Routed::Branches(..) => unreachable!("a node that crashed leads nowhere"),
+        })
+    }
+
+    /// The node, and what follows from what it returned: writes, and its conditional edges.
+    async fn play(&self, call: NodeCall, context: Option<&Context>) -> (TaskWrites, End) {
+        let span = call.span.clone();
+        match self.route(call.await, context) {
+            Routed::Ended(writes, end) => (writes, end),
+            Routed::Branches(mut writes, state) => {
+                let (step, stop) = (self.seed.step, self.seed.stop);
+                let paths = Paths { plan: &self.plan, node: self.node, step, stop, context };
+                let end = boxed(|| paths.follow(state, &mut writes).instrument(span)).await;
+                (writes, end)
+            }
+        }
     }
 
     /// Calls the node.
@@ -195,7 +213,7 @@ impl Job {
         pulse: Option<&Arc<Pulse>>,
         slot: Option<&Arc<Slot>>,
         attempt: u32,
-    ) -> (crate::node::NodeFuture, tracing::Span) {
+    ) -> NodeCall {
         let node = &self.plan.nodes[self.node];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.seed.step, attempt);
         let future = {
@@ -219,29 +237,17 @@ impl Job {
                 context: &mut make,
             };
             let future = call_node(&self.plan, call);
-            if pulse.is_some() || self.seed.run.is_heard() { crate::current::inside(make(), future) } else { future }
-        };
-        let future = match slot {
-            Some(slot) => slot.clone().hold(future),
-            None => future,
-        };
-        (future, span)
-    }
-
-    /// Turns what the node returned into writes, and follows its conditional edges.
-    async fn end(&self, result: NodeResult, context: Option<&Context>) -> (TaskWrites, End) {
-        match self.route(result, context) {
-            Routed::Ended(writes, end) => (writes, end),
-            Routed::Branches(mut writes, state) => {
-                let (seed, writes_to) = (&self.seed, &mut writes);
-                let follow = || self.plan.follow_branches(self.node, state, writes_to, seed.step, seed.stop);
-                let routed = boxed(follow).await;
-                let end = routed.map_or_else(End::Failed, |()| End::Done);
-                (writes, end)
+            let listens = pulse.is_some() || self.seed.run.is_heard();
+            let context = (listens || node.paths_ask).then(make);
+            match context.filter(|_| listens) {
+                Some(cx) => crate::current::inside(cx, future),
+                None => future,
             }
-        }
+        };
+        NodeCall { future, span }
     }
 
+    /// Turns what the node returned into writes.
     #[inline(never)]
     fn route(&self, result: NodeResult, context: Option<&Context>) -> Routed {
         let node = &self.plan.nodes[self.node];
@@ -261,7 +267,13 @@ impl Job {
         }
         match local_state(&self.plan, &self.state, &writes.puts) {
             Ok(state) => Routed::Branches(writes, state),
-            Err(error) => Routed::Ended(writes, End::Failed(error.in_writes_of(&[&node.name]))),
+            Err(error) => {
+                if node.handler.is_some() {
+                    // What cannot be merged is not left beside what the handler writes.
+                    writes.puts.clear();
+                }
+                Routed::Ended(writes, End::Failed(error.in_writes_of(&[&node.name])))
+            }
         }
     }
 }
@@ -284,10 +296,14 @@ fn no_timeout(node: &str) -> Error {
 
 /// The answers that an attempt used are part of what it wrote.
 pub(crate) fn with_answers(mut writes: TaskWrites, context: Option<&Context>) -> TaskWrites {
+    note_answers(&mut writes, context);
+    writes
+}
+
+pub(super) fn note_answers(writes: &mut TaskWrites, context: Option<&Context>) {
     if let Some(answers) = context.and_then(|cx| lock(&cx.task.answers).to_save()) {
         writes.rest_mut().resume = Some(answers);
     }
-    writes
 }
 
 pub(crate) type NodeResult = Result<AnyOutcome, Crash>;
@@ -328,22 +344,36 @@ pub(crate) fn poll_node(
     }
 }
 
-/// A node's future: its panics become errors, and it stops when the run is cancelled.
-pub(crate) struct Watched<'a> {
+/// A node that was called: its panics become errors.
+pub(crate) struct NodeCall {
     pub(crate) future: crate::node::NodeFuture,
     pub(crate) span: tracing::Span,
+}
+
+impl Future for NodeCall {
+    type Output = NodeResult;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult> {
+        let this = self.get_mut();
+        poll_node(&mut this.future, &this.span, cx)
+    }
+}
+
+/// A future of a task: it stops when the run is cancelled.
+pub(crate) struct Watched<'a, F> {
+    pub(crate) future: F,
     pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
     pub(crate) token: &'a CancellationToken,
     pub(crate) waiter: Waiter<'a>,
 }
 
-impl Future for Watched<'_> {
-    type Output = NodeResult;
+impl<T, F: Future<Output = T> + Unpin> Future for Watched<'_, F> {
+    type Output = Result<T, Crash>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<NodeResult> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Poll::Ready(result) = poll_node(&mut this.future, &this.span, cx) {
-            return Poll::Ready(result);
+        if let Poll::Ready(result) = Pin::new(&mut this.future).poll(cx) {
+            return Poll::Ready(Ok(result));
         }
         this.waiter.note();
         // Only a future that really waits pays for being cancelled.
@@ -352,18 +382,21 @@ impl Future for Watched<'_> {
     }
 }
 
-async fn in_time(future: Watched<'_>, timeout: Option<TimeoutPolicy>, pulse: Option<&Arc<Pulse>>) -> NodeResult {
+async fn in_time<T>(
+    future: Watched<'_, impl Future<Output = T> + Unpin>,
+    timeout: Option<TimeoutPolicy>,
+    pulse: Option<&Arc<Pulse>>,
+) -> Result<T, Crash> {
     let (Some(timeout), Some(pulse)) = (timeout, pulse) else { return future.await };
     within(future, timeout, pulse).await.unwrap_or_else(|(what, limit)| Err(Crash::TimedOut(what, limit)))
 }
 
 /// What came of a future within its limits; else which of them was exceeded.
 pub(super) async fn within<T>(
-    future: impl Future<Output = T>,
+    mut future: impl Future<Output = T> + Unpin,
     timeout: TimeoutPolicy,
     pulse: &Pulse,
 ) -> Result<T, (&'static str, Duration)> {
-    let mut future = std::pin::pin!(future);
     let mut run = std::pin::pin!(async {
         match timeout.run {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -377,7 +410,7 @@ pub(super) async fn within<T>(
         }
     });
     std::future::poll_fn(|cx| {
-        if let Poll::Ready(result) = future.as_mut().poll(cx) {
+        if let Poll::Ready(result) = Pin::new(&mut future).poll(cx) {
             return Poll::Ready(Ok(result));
         }
         if run.as_mut().poll(cx).is_ready() {
@@ -392,15 +425,19 @@ pub(super) async fn within<T>(
 }
 
 async fn on_blocking_pool(
-    future: crate::node::NodeFuture,
-    span: tracing::Span,
+    job: Job,
+    call: NodeCall,
+    context: Option<Context>,
     cancel: &CancellationToken,
-) -> NodeResult {
+) -> Result<(TaskWrites, End), Crash> {
     let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
     let level = crate::wall::level();
     let blocking = tokio::task::spawn_blocking(move || {
-        let watched = Watched { future, span, cancel: None, token: &token, waiter: Waiter::default() };
-        let ended = handle.block_on(Walled::at_level(level, Box::pin(watched)));
+        let whole = async move {
+            let played = std::pin::pin!(job.play(call, context.as_ref()));
+            Watched { future: played, cancel: None, token: &token, waiter: Waiter::default() }.await
+        };
+        let ended = handle.block_on(Walled::at_level(level, Box::pin(whole)));
         ended.unwrap_or_else(|panicked| Err(Crash::Panic(panicked.0)))
     });
     blocking.await.unwrap_or_else(|lost| match lost.try_into_panic() {
@@ -412,20 +449,13 @@ async fn on_blocking_pool(
 /// Tells a question, a command and a failure apart.
 pub(crate) fn settle(result: NodeResult, context: Option<&Context>, node: &str) -> Result<AnyOutcome, End> {
     if let Some(cx) = context {
-        let mut answers = lock(&cx.task.answers);
-        if let Some(parent) = answers.parent.take() {
+        if let Some(parent) = lock(&cx.task.answers).parent.take() {
             // It came out of a graph inside: it is for this graph.
             return parent_outcome(parent).map_err(|e| End::Failed(Error::node_failed(node, e.into())));
         }
-        if let Some(open) = answers.open.take() {
-            return Err(End::Interrupted(open, context.is_some_and(|cx| cx.task.has_waited())));
-        }
-        if answers.bad_answer {
-            let why = match result {
-                Err(Crash::Error(error)) => words_of(&*error),
-                _ => "the answer does not fit the question".to_owned(),
-            };
-            return Err(End::BadAnswer(refused(&called(node), node, &why)));
+        let error = if let Err(Crash::Error(error)) = &result { Some(error) } else { None };
+        if let Some(end) = left_open(cx, node, || called(node), error) {
+            return Err(end);
         }
     }
     match result {
@@ -437,12 +467,30 @@ pub(crate) fn settle(result: NodeResult, context: Option<&Context>, node: &str) 
     }
 }
 
+/// What a task's code left behind that has ended: a question, or an answer that does not fit.
+pub(super) fn left_open(
+    cx: &Context,
+    node: &str,
+    called: impl FnOnce() -> String,
+    error: Option<&BoxError>,
+) -> Option<End> {
+    let mut answers = lock(&cx.task.answers);
+    if let Some(open) = answers.open.take() {
+        return Some(End::Interrupted(open, cx.task.has_waited()));
+    }
+    answers.bad_answer.then(|| {
+        let why = error.map_or_else(|| "the answer does not fit the question".to_owned(), |error| words_of(&**error));
+        End::BadAnswer(refused(&called(), node, &why))
+    })
+}
+
 /// A node's error as the run's error: what a graph inside said keeps its kind.
 fn failure_of(error: BoxError, node: &str) -> Error {
     failure_of_called(error, node, &called(node))
 }
 
-fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
+/// The same for what was called for a node.
+pub(super) fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(inner) => return inner.at(node),
         Err(error) => error,
@@ -465,13 +513,8 @@ fn failure_of_called(error: BoxError, node: &str, called: &str) -> Error {
 }
 
 /// What was called for a node cannot be served.
-fn refused(called: &str, node: &str, why: &str) -> Error {
+pub(super) fn refused(called: &str, node: &str, why: &str) -> Error {
     Error::of_step(ErrorKind::Invalid, called.to_owned(), &format!(": {why}")).at(node)
-}
-
-/// The same for the error of a conditional edge.
-fn path_failure(error: BoxError, node: &str) -> Error {
-    failure_of_called(error, node, &format!("a conditional edge of `{node}`"))
 }
 
 /// A command from a graph inside, as this graph's own.
@@ -550,7 +593,13 @@ impl Plan {
     }
 
     /// Goes where a node wants to, or the path of a conditional edge of it.
-    fn go(&self, goto: Goto, from: &NodePlan, path: Option<&Path>, writes: &mut TaskWrites) -> Result<(), Error> {
+    pub(super) fn go(
+        &self,
+        goto: Goto,
+        from: &NodePlan,
+        path: Option<&Path>,
+        writes: &mut TaskWrites,
+    ) -> Result<(), Error> {
         if let Some(why) = goto.mistake() {
             return Err(refused(&leader(from, path), &from.name, &why));
         }
@@ -586,7 +635,13 @@ impl Plan {
     }
 
     #[inline(always)]
-    fn go_to(&self, name: &str, from: &NodePlan, path: Option<&Path>, writes: &mut TaskWrites) -> Result<(), Error> {
+    pub(super) fn go_to(
+        &self,
+        name: &str,
+        from: &NodePlan,
+        path: Option<&Path>,
+        writes: &mut TaskWrites,
+    ) -> Result<(), Error> {
         if !self.leads_to(name, writes) {
             let verb = if path.is_some() { "led to" } else { "goes to" };
             self.no_such_target(&format!("{} {verb}", leader(from, path)), &from.name, name, writes)?;
@@ -635,85 +690,11 @@ impl Plan {
         let wake = self.node(name).and_then(|n| self.nodes[n].wake);
         wake.inspect(|channel| writes.signals.push((*channel, 0))).is_some()
     }
-
-    /// Runs the conditional edges of a node on the state with its own writes.
-    pub(crate) async fn follow_branches(
-        &self,
-        node: usize,
-        state: Snapshot,
-        writes: &mut TaskWrites,
-        step: i64,
-        stop: i64,
-    ) -> Result<(), Error> {
-        for branch in &self.nodes[node].branches {
-            let routes = match &branch.path.run {
-                PathFn::Sync(path) => routes_of(path, &state),
-                PathFn::Async(path) => {
-                    let mut context = || unreachable!("a path has no context");
-                    let call = Call {
-                        plan: self,
-                        node,
-                        input: Given::State(&state),
-                        state: None,
-                        present: None,
-                        step,
-                        stop,
-                        context: &mut context,
-                    };
-                    caught_future(path(call)).await
-                }
-            };
-            self.take_routes(node, branch, routes, writes)?;
-        }
-        Ok(())
-    }
-
-    /// The same for paths that are plain functions, without waiting and without a copy of the state.
-    pub(crate) fn follow_sync_branches(
-        &self,
-        node: usize,
-        state: &Snapshot,
-        writes: &mut TaskWrites,
-    ) -> Result<(), Error> {
-        for branch in &self.nodes[node].branches {
-            let PathFn::Sync(path) = &branch.path.run else { unreachable!("the caller looked") };
-            self.take_routes(node, branch, routes_of(path, state), writes)?;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn take_routes(
-        &self,
-        node: usize,
-        branch: &crate::plan::BranchPlan,
-        routes: Result<Routes, BoxError>,
-        writes: &mut TaskWrites,
-    ) -> Result<(), Error> {
-        let (node, path) = (&self.nodes[node], Some(&branch.path));
-        let from = &node.name;
-        let routes = routes.map_err(|error| path_failure(error, from))?;
-        // Most paths name one node; what needs labels or is no node is looked at below.
-        if let ([Goto::Node(name)], None) = (&*routes, &branch.map)
-            && name != START
-        {
-            return self.go_to(name, node, path, writes);
-        }
-        let mapped = match &branch.map {
-            None => routes,
-            Some(map) => mapped_routes(from, branch.path.name.as_deref(), map, routes)?,
-        };
-        if mapped.iter().any(|route| matches!(route, Goto::Node(name) if name == START)) {
-            let did = format!("{} led to `START`", leader(node, path));
-            return Err(Error::of_step(ErrorKind::Invalid, did, "").at(from));
-        }
-        mapped.into_iter().try_for_each(|route| self.go(route, node, path, writes))
-    }
 }
 
 /// How errors speak of a node that chose where to go, or of a conditional edge of it.
 #[cold]
-fn leader(node: &NodePlan, path: Option<&Path>) -> String {
+pub(super) fn leader(node: &NodePlan, path: Option<&Path>) -> String {
     match path {
         None if node.hidden => "the command that the run began with".to_owned(),
         None => called(&node.name),
@@ -722,7 +703,7 @@ fn leader(node: &NodePlan, path: Option<&Path>) -> String {
 }
 
 /// How errors speak of a conditional edge.
-fn edge_of(path: Option<&str>, from: &str) -> String {
+pub(super) fn edge_of(path: Option<&str>, from: &str) -> String {
     let from = if from == START { "START" } else { from };
     match path {
         Some(path) => format!("the conditional edge `{path}` of `{from}`"),
@@ -741,32 +722,9 @@ fn runs_nothing(name: &str) -> Option<&'static str> {
 
 /// What was called for a node sent something to where nothing runs.
 #[cold]
-fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
+pub(super) fn sent_nowhere(called: &str, node: &str, to: &str) -> Error {
     let rest = format!("; `{to}` runs nothing, send to a node");
     Error::of_step(ErrorKind::InvalidUpdate, format!("{called} sent to `{to}`"), &rest).at(node)
-}
-
-/// Where a plain function leads; its panic is its error.
-#[inline]
-fn routes_of(path: &SyncPath, state: &Snapshot) -> Result<Routes, BoxError> {
-    caught(|| path(state)).unwrap_or_else(|panicked| Err(Box::new(panicked)))
-}
-
-/// Where the labels that a path returned lead.
-fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], routes: Routes) -> Result<Routes, Error> {
-    let mapped = routes.into_iter().map(|route| match route {
-        Goto::Node(label) => match map.iter().find(|(l, _)| *l == *label) {
-            Some((_, target)) => Ok(Goto::from(target.clone())),
-            None => {
-                let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
-                let did = format!("{} returned `{label}`", edge_of(path, from));
-                let rest = format!(", which its map does not have; it has {known:?}");
-                Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
-            }
-        },
-        send => Ok(send),
-    });
-    mapped.collect()
 }
 
 /// A task of the step as a job of its own.

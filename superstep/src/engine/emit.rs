@@ -195,15 +195,15 @@ impl Run {
     /// The events of a task that ended, in the order in which they are shown.
     pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData<AnyState>)> {
         let mut events = Vec::new();
-        if self.plan.nodes[self.tasks[ix].node].hidden || !self.is_watched() {
-            if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
-                self.note_shown(&interrupts);
-            }
-            return events;
-        }
+        // Of the start only questions are shown, which its conditional edges may ask.
+        let hidden = self.plan.nodes[self.tasks[ix].node].hidden;
         if let Some(interrupts) = self.tasks[ix].writes.interrupts().cloned() {
             self.add_question(interrupts, &mut events);
-        } else if self.has_update(ix) {
+        }
+        if hidden || !self.is_watched() {
+            return events;
+        }
+        if self.tasks[ix].writes.interrupts().is_none() && self.has_update(ix) {
             self.add_messages(ix, known, &mut events);
             self.add_update(ix, known, &mut events);
         }

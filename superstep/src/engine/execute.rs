@@ -11,12 +11,14 @@ use std::task::Poll;
 
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::apply::{local_state, put_early};
 use super::attempt::{
-    AbortOnDrop, Crash, End, Finished, NodeResult, Watched, admitted, call_node, job_of, settle, with_answers,
+    AbortOnDrop, Crash, End, Finished, NodeCall, NodeResult, Watched, admitted, call_node, job_of, settle, with_answers,
 };
 use super::cached::{CacheTurn, follow};
+use super::paths::Paths;
 use super::run::{AtWork, Ended, Run};
 use super::saving::SavedWhen;
 use super::seed::StepSeed;
@@ -69,10 +71,7 @@ pub(crate) struct Started {
 
 /// How far it came.
 pub(crate) enum Polled {
-    Pending {
-        future: crate::node::NodeFuture,
-        span: tracing::Span,
-    },
+    Pending(NodeCall),
     Ready(NodeResult),
     /// Its conditional edges were followed too.
     Ended(Finished),
@@ -167,19 +166,39 @@ impl Run {
 
     /// The start node alone in its step.
     async fn run_start(&mut self) -> Result<Ended, Error> {
-        let done = self.start_input(0).await;
+        let context = self.start_asks().then(|| self.start_context(0, None));
+        let done = self.start_input(0, context).await;
         self.commit_lone(done).await
     }
 
+    /// Whether the paths of the start have to be given a context.
+    fn start_asks(&self) -> bool {
+        let start = self.plan.nodes.iter().find(|node| node.hidden);
+        start.is_some_and(|start| start.paths_ask || !start.quick_branches && self.shared.is_heard())
+    }
+
+    /// The context for the paths of the start.
+    fn start_context(&mut self, ix: usize, seed: Option<&StepSeed>) -> Context {
+        let (id, name) = (self.task_id(ix), self.plan.nodes[self.tasks[ix].node].name.clone());
+        let named = (&name, self.place_of(ix));
+        match seed {
+            Some(seed) => seed.context(named, id, None, None, None),
+            None => self.seed().context(named, id, None, None, None),
+        }
+    }
+
     /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
-    async fn start_input(&self, ix: usize) -> Finished {
+    async fn start_input(&self, ix: usize, context: Option<Context>) -> Finished {
         let outcome = self.start_outcome();
         let mut writes = TaskWrites::of_puts(outcome.0);
         let node = self.tasks[ix].node;
         let end = match self.plan.way_out(node, outcome.1, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
-            Ok(true) => self.branch_on_copy(node, &mut writes).await,
+            Ok(true) => {
+                let ended = boxed(|| self.branch_on_copy(node, &mut writes, context.as_ref())).await;
+                ended.unwrap_or_else(|_| End::Failed(Error::cancelled()))
+            }
         };
         Finished { ix, writes, end }
     }
@@ -217,17 +236,17 @@ impl Run {
             None => {
                 // The task lets go of the state, so that it can be changed in place.
                 let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-                let (future, span, context) = self.start_in_place(node_ix, &plan, &input);
-                Started { context, polled: Polled::Pending { future, span } }
+                let (call, context) = self.start_in_place(node_ix, &plan, &input);
+                Started { context, polled: Polled::Pending(call) }
             }
         };
+        let mut span = tracing::Span::none();
         let result = match polled {
             Polled::Ended(done) => return boxed(|| self.commit_lone(done)).await,
             Polled::Ready(result) => result,
-            Polled::Pending { future, span } => {
-                let waiter =
-                    Waiter { task: context.as_ref().map(|cx| &*cx.task), around: self.config.around.as_deref() };
-                Watched { future, span, cancel: None, token: self.shared.cancel.token(), waiter }.await
+            Polled::Pending(call) => {
+                span.clone_from(&call.span);
+                self.watched(call, context.as_ref()).await.unwrap_or_else(Err)
             }
         };
         if let Err(Crash::Cancelled) = &result {
@@ -243,7 +262,14 @@ impl Run {
                         Ok(false) => End::Done,
                         Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
                             Some(end) => end,
-                            None => boxed(|| self.branch_on_copy(node_ix, &mut writes)).await,
+                            None => {
+                                let follow =
+                                    || self.branch_on_copy(node_ix, &mut writes, context.as_ref()).instrument(span);
+                                match boxed(follow).await {
+                                    Ok(end) => end,
+                                    Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
+                                }
+                            }
                         },
                         Err(end) => end,
                     }
@@ -257,6 +283,12 @@ impl Run {
             return Ok(Ended::Done);
         }
         boxed(|| self.commit_lone(Finished { ix: 0, writes, end })).await
+    }
+
+    /// A future of a task that runs where its step is driven: it stops when the run is cancelled.
+    fn watched<'a, F>(&'a self, future: F, context: Option<&'a Context>) -> Watched<'a, F> {
+        let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.config.around.as_deref() };
+        Watched { future, cancel: None, token: self.shared.cancel.token(), waiter }
     }
 
     async fn commit_lone(&mut self, done: Finished) -> Result<Ended, Error> {
@@ -279,7 +311,7 @@ impl Run {
         node_ix: usize,
         plan: &crate::plan::Plan,
         input: &TaskInput,
-    ) -> (NodeFuture, tracing::Span, Option<Context>) {
+    ) -> (NodeCall, Option<Context>) {
         let node = &plan.nodes[node_ix];
         let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
         let entered = span.enter();
@@ -302,9 +334,11 @@ impl Run {
         let mut future = call_node(plan, call);
         if heard {
             future = crate::current::inside(make(), future);
+        } else if node.paths_ask {
+            make();
         }
         drop(entered);
-        (future, span, context)
+        (NodeCall { future, span }, context)
     }
 
     /// Where a task stands in the step.
@@ -371,16 +405,21 @@ impl Run {
         Ok(updated)
     }
 
-    async fn branch_on_copy(&self, node: usize, writes: &mut TaskWrites) -> End {
-        let plan = self.plan.clone();
-        let state = match local_state(&plan, &self.live.state, &writes.puts) {
+    /// Follows conditional edges that may wait, on a copy of the state with the task's writes.
+    async fn branch_on_copy(
+        &self,
+        node: usize,
+        writes: &mut TaskWrites,
+        context: Option<&Context>,
+    ) -> Result<End, Crash> {
+        let plan = &self.plan;
+        let state = match local_state(plan, &self.live.state, &writes.puts) {
             Ok(state) => state,
-            Err(error) => return End::Failed(error.in_writes_of(&[&plan.nodes[node].name])),
+            Err(error) => return Ok(End::Failed(error.in_writes_of(&[&plan.nodes[node].name]))),
         };
-        match plan.follow_branches(node, state, writes, self.step, self.stop).await {
-            Ok(()) => End::Done,
-            Err(error) => End::Failed(error),
-        }
+        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
+        let followed = std::pin::pin!(paths.follow(state, writes));
+        self.watched(followed, context).await
     }
 
     /// Keeps what is saved and shown of writes that are merged ahead.
@@ -483,7 +522,8 @@ impl Run {
         let mut waiting: Vec<(usize, Running)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
-                ready.push(boxed(|| self.start_input(ix)).await);
+                let context = self.start_asks().then(|| self.start_context(ix, Some(seed)));
+                ready.push(boxed(|| self.start_input(ix, context)).await);
                 continue;
             }
             let mut running = self.start_task(seed, ix);
@@ -521,11 +561,12 @@ impl Run {
                     // A handler begins when the task that it is for has failed.
                     let waited = waited || self.tasks[ix].failure.is_some();
                     trouble.asked.push(Asked { task: ix, waited, interrupts: interrupts.clone() });
-                    let resume = writes.take_rest().and_then(|r| r.resume);
+                    let resume = writes.rest().and_then(|rest| rest.resume.clone());
                     self.tasks[ix].writes =
                         TaskWrites::only(Rest { interrupts: Some(interrupts), resume, ..Rest::default() });
                     self.finish_task(ix).await?;
-                    self.tasks[ix].writes = TaskWrites::default();
+                    // What a node wrote whose path asks is shown at the pause, and nowhere else.
+                    self.tasks[ix].writes = writes;
                 }
             }
             End::Parent(command) => trouble.parent = Some(command),
@@ -566,8 +607,10 @@ impl Run {
             return Ok(None);
         }
         let failure = TaskError::from(&error);
-        self.tasks[ix].writes =
-            TaskWrites::only(Rest { error: Some(failure.clone()), handled: true, ..Rest::default() });
+        // What a node wrote whose path failed stays, beside what its handler writes.
+        let mut written = self.tasks[ix].writes.output();
+        (written.rest_mut().error, written.rest_mut().handled) = (Some(failure.clone()), true);
+        self.tasks[ix].writes = written;
         let failure = NodeError { node: name, failure, error: Some(Arc::new(error)) };
         Ok(self.add_handler(ix, failure))
     }

@@ -8,7 +8,7 @@ use std::task::{Context as Poller, Poll};
 use std::time::{Duration, Instant};
 
 use super::apply::apply_one;
-use super::attempt::{End, Finished, admitted, poll_node};
+use super::attempt::{End, Finished, NodeCall, admitted, poll_node};
 use super::execute::{Polled, Started};
 use super::run::{AtWork, Run, Tick};
 use super::save::Unsaved;
@@ -71,15 +71,15 @@ impl Run {
                     }
                 }
                 self.at_work = AtWork::Node(node);
-                let (mut future, span, context) = if plan.nodes[node].run.asks {
+                let (mut call, context) = if plan.nodes[node].run.asks {
                     let input = TaskInput::State(self.live.state.clone());
                     self.start_in_place(node, &plan, &input)
                 } else {
-                    (self.call_on_state(node, &plan), tracing::Span::none(), None)
+                    (NodeCall { future: self.call_on_state(node, &plan), span: tracing::Span::none() }, None)
                 };
-                let polled = match poll_node(&mut future, &span, cx) {
+                let polled = match poll_node(&mut call.future, &call.span, cx) {
                     Poll::Ready(Ok(outcome)) if is_easy(context.as_ref()) => {
-                        drop(future);
+                        drop(call);
                         let puts = match admitted(&plan, node, outcome.update, &self.live.state) {
                             Ok(puts) => puts,
                             Err(error) => {
@@ -93,7 +93,7 @@ impl Run {
                         }
                     }
                     Poll::Ready(result) => Polled::Ready(result),
-                    Poll::Pending => Polled::Pending { future, span },
+                    Poll::Pending => Polled::Pending(call),
                 };
                 self.make_lone_task(node);
                 return Ok((Tick::Go, Some(Box::new(Started { context, polled }))));

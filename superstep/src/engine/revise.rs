@@ -10,17 +10,22 @@ use super::apply::{Applied, apply, guarded, local_state};
 use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
+use super::paths::Paths;
 use super::run::RunInput;
 use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
+use super::seed::StepSeed;
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
+use crate::context::{Context, Place, RunShared};
 use crate::error::{Error, ErrorKind};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
+use crate::invoke::DEFAULT_LIMIT;
 use crate::names::END;
 use crate::node::AnyOutcome;
 use crate::plan::{InputMode, Plan};
+use crate::state::erased::Snapshot;
 
 /// One change of a thread.
 pub(crate) enum Revision {
@@ -84,6 +89,7 @@ fn grouped(updates: NodeUpdates) -> NodeUpdates {
 }
 
 struct Reviser<'a> {
+    graph: &'a GraphCore,
     plan: &'a Arc<Plan>,
     saver: &'a mut Saver,
     head: Option<CheckpointId>,
@@ -113,7 +119,7 @@ impl<'a> Reviser<'a> {
             }
         };
         let step = record.as_ref().map_or(-1, |r| r.step);
-        Self { plan, saver, head, record, live, pending, too_deep, step, task_step: step + 1 }
+        Self { graph, plan, saver, head, record, live, pending, too_deep, step, task_step: step + 1 }
     }
 
     /// The tasks of the checkpoint, with their ids.
@@ -298,8 +304,38 @@ impl<'a> Reviser<'a> {
         })?;
         if branches {
             let state = local_state(self.plan, &self.live.state, &writes.puts)?;
-            self.plan.follow_branches(node, state, &mut writes, self.step, self.step + 2).await?;
+            self.follow(node, state, &mut writes).await?;
         }
         Ok(writes)
     }
+
+    async fn follow(&self, node: usize, state: Snapshot, writes: &mut TaskWrites) -> Result<(), Error> {
+        let context = self.plan.nodes[node].paths_ask.then(|| self.context(node));
+        let (step, stop) = (self.step, self.step + 2);
+        let paths = Paths { plan: self.plan, node, step, stop, context: context.as_ref() };
+        match paths.follow(state, writes).await {
+            End::Failed(error) => Err(error),
+            End::Interrupted(..) | End::BadAnswer(_) => Err(asked_by_hand(&self.plan.nodes[node].name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the paths of a node may ask for: there is no run, so nobody listens, and nothing that they call is saved.
+    fn context(&self, node: usize) -> Context {
+        let GraphCore { store, cache, .. } = self.graph;
+        let run = RunShared::of_no_run(self.saver.thread.clone(), store.clone(), cache.clone(), DEFAULT_LIMIT);
+        let checkpoint = self.base().unwrap_or_else(|| self.saver.ids.next(self.step));
+        let seed = StepSeed::by_hand(run, self.saver.namespace.to_string(), checkpoint, self.step);
+        let named = (&self.plan.nodes[node].name, Place::Pull { node });
+        seed.context(named, self.made_up_id(node), None, None, None)
+    }
+}
+
+#[cold]
+fn asked_by_hand(node: &str) -> Error {
+    Error::invalid(format!(
+        "a conditional edge of `{node}` asks, but nobody can answer it while a thread is changed by hand; \
+         let the node run, or update as another node"
+    ))
+    .at(node)
 }

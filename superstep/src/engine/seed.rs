@@ -81,6 +81,32 @@ impl StepSeed {
         }
     }
 
+    /// For the conditional edges of a node as which a thread is changed by hand.
+    pub(super) fn by_hand(run: RunShared, namespace: String, checkpoint: CheckpointId, step: i64) -> Self {
+        Self {
+            run: Arc::new(run),
+            permits: None,
+            store: None,
+            present: Bits::default(),
+            namespace,
+            checkpoint,
+            step,
+            stop: step + 2,
+            level: 1,
+            ancestors: SharedMap::default(),
+            null_resume: Arc::default(),
+            resume_map: None,
+            resuming: None,
+            replay: None,
+            resumes: Vec::new(),
+            has_pending: false,
+            calls: None,
+            previous: None,
+            around: None,
+            former: Vec::new(),
+        }
+    }
+
     pub(crate) fn context(
         &self,
         (node, place): (&Arc<str>, Place),

@@ -301,6 +301,30 @@ impl<S: State> StateGraph<S> {
     /// Adds an edge whose target is decided by a function of the state, with this node's writes in it.
     ///
     /// It may lead to one node, several, none, or [`Send`](crate::Send)s. [`NamedPath`](crate::NamedPath) gives it a name.
+    /// An async function may take a [`Context`](crate::Context) and whatever else nodes take: it runs as a part of its node,
+    /// and may ask; see [`IntoPath`](crate::IntoPath).
+    ///
+    /// ```
+    /// use superstep::{AgentState, Context, Interrupted, MemorySaver, Resume, StateGraph, END, START};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn draft(_: AgentState) {}
+    /// # async fn send(_: AgentState) {}
+    /// async fn approved(_: AgentState, cx: Context) -> Result<&'static str, Interrupted> {
+    ///     Ok(if cx.interrupt("send it?")? { "send" } else { END })
+    /// }
+    /// let app = StateGraph::<AgentState>::new()
+    ///     .add_node("draft", draft)
+    ///     .add_node("send", send)
+    ///     .add_edge(START, "draft")
+    ///     .add_conditional_edges("draft", approved)
+    ///     .checkpointer(MemorySaver::new())
+    ///     .compile()?;
+    /// assert!(app.invoke(()).thread("t").await?.is_interrupted());
+    /// assert!(!app.invoke(Resume::value(true)).thread("t").await?.is_interrupted());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn add_conditional_edges<M>(&mut self, from: impl Into<String>, path: impl IntoPath<S, M>) -> &mut Self {
         self.push_branch(from.into(), path.into_path(), None, None)
     }
@@ -370,7 +394,7 @@ impl<S: State> StateGraph<S> {
         self.add_edge(node.into(), END)
     }
 
-    /// The same as a conditional edge from [`START`].
+    /// The same as a conditional edge from [`START`]. It may ask too, before any node runs.
     pub fn set_conditional_entry_point<M>(&mut self, path: impl IntoPath<S, M>) -> &mut Self {
         self.add_conditional_edges(START, path)
     }

@@ -460,6 +460,7 @@ pub(crate) fn node_plan<S: State>(
         hidden: false,
         plain: false,
         quick_branches: false,
+        paths_ask: false,
         consumes: false,
         wake: None,
         seen_at: 0,

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::BoxError;
-use crate::node::{Call, FromInput, Goto, Send};
+use crate::node::{Call, FromContext, FromInput, Goto, Send};
 use crate::state::State;
 use crate::state::erased::Snapshot;
 
 /// Where a path leads: any number of nodes and sends.
 pub type Routes = SmallVec<[Goto; 1]>;
 
-type RouteFuture = Pin<Box<dyn Future<Output = Result<Routes, BoxError>> + std::marker::Send>>;
+pub(crate) type RouteFuture = Pin<Box<dyn Future<Output = Result<Routes, BoxError>> + std::marker::Send>>;
 pub(crate) type SyncPath = Arc<dyn Fn(&Snapshot) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
-type AsyncPath = Arc<dyn for<'a> Fn(Call<'a>) -> RouteFuture + std::marker::Send + Sync>;
+pub(crate) type AsyncPath = Arc<dyn for<'a> Fn(Call<'a>) -> RouteFuture + std::marker::Send + Sync>;
 
 /// A path with its types erased.
 #[derive(Clone)]
@@ -30,7 +30,11 @@ pub struct Path {
 #[derive(Clone)]
 pub(crate) enum PathFn {
     Sync(SyncPath),
-    Async(AsyncPath),
+    Async {
+        run: AsyncPath,
+        /// Whether it asks for anything besides the state.
+        asks: bool,
+    },
 }
 
 /// What a path may return.
@@ -152,15 +156,29 @@ impl<R: RouteMap> IntoRoutes for R {
 
 /// A function that can decide a conditional edge: `Fn(&S) -> route`, or an async function of the state.
 ///
+/// An async path takes what a node takes: first the state (`S`, `Arc<S>`, a [`Narrow`](crate::Narrow) view), then whatever
+/// implements [`FromContext`]: [`Context`](crate::Context), [`Runtime`](crate::Runtime), [`StoreHandle`](crate::StoreHandle)
+/// and so on. It runs inside its node's task, after the node: it may ask, emit, use the store, call tasks and graphs; the
+/// node's retries run both again, its timeouts bound both, its error handler gets the failures of both. Its questions count
+/// on from those of the node; when the answer comes, the node runs again from its first line, and then the path.
+///
 /// ```
-/// use superstep::{AgentState, IntoPath, END};
+/// use superstep::{AgentState, BoxError, Context, IntoPath, StoreHandle, END};
 /// fn is_a_path<M>(_: impl IntoPath<AgentState, M>) {}
 /// is_a_path(|s: &AgentState| if s.messages.is_empty() { END } else { "reply" });
 /// is_a_path(async |s: AgentState| if s.messages.is_empty() { END } else { "reply" });
+/// is_a_path(async |_: AgentState, cx: Context, _: StoreHandle| -> Result<&str, BoxError> {
+///     Ok(if cx.interrupt("shall I reply?")? { "reply" } else { END })
+/// });
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot decide a conditional edge of a graph over `{S}`",
-    note = "a path is `Fn(&{S}) -> route` or `async fn({S}) -> route`; a route is a node's name, `END`, a `Send`, an enum that derives `Routes`, or a `Vec`, `Option` or `Result` of these"
+    label = "not a path",
+    note = "a path is `Fn(&{S}) -> route` of the state alone, or `async fn({S}, ..) -> route`, which takes after the state what it asks for (`Context`, `Runtime<T>`, `StoreHandle`, ..)",
+    note = "a route is a node's name, `END`, a `Send`, an enum that derives `Routes`, or a `Vec`, `Option` or `Result` of these",
+    note = "its future must be `Send`: hold no `Rc`, `RefCell` borrow or lock guard of `std` across an `.await`",
+    note = "its errors must be `Send + Sync`: return `Result<_, superstep::BoxError>`, not `Box<dyn Error>`",
+    note = "a closure that captures clones what it captured and returns a future: `move |s: {S}| {{ let x = x.clone(); async move {{ .. }} }}`"
 )]
 pub trait IntoPath<S: State, Marker> {
     /// Erases its type.
@@ -168,6 +186,7 @@ pub trait IntoPath<S: State, Marker> {
     fn into_path(self) -> Path;
 }
 
+#[diagnostic::do_not_recommend]
 impl<S, F, R> IntoPath<S, fn(&S) -> R> for F
 where
     S: State,
@@ -185,29 +204,56 @@ where
 
 /// Tells async paths from plain ones.
 #[doc(hidden)]
-pub struct AsyncMarker<I>(std::marker::PhantomData<I>);
+pub struct AsyncMarker<Args>(std::marker::PhantomData<Args>);
 
-impl<S, F, Fut, I> IntoPath<S, AsyncMarker<I>> for F
-where
-    S: State,
-    I: FromInput<S>,
-    F: Fn(I) -> Fut + std::marker::Send + Sync + 'static,
-    Fut: Future + std::marker::Send + 'static,
-    Fut::Output: IntoRoutes,
-{
-    fn into_path(self) -> Path {
-        let run = move |call: Call<'_>| -> RouteFuture {
-            match I::from_input(&call) {
-                Ok(input) => {
-                    let future = self(input);
-                    Box::pin(async move { future.await.into_routes() })
-                }
-                Err(error) => Box::pin(async move { Err(error) }),
-            }
-        };
-        Path { run: PathFn::Async(Arc::new(run)), targets: Fut::Output::targets(), name: None }
-    }
+fn refused(error: BoxError) -> RouteFuture {
+    Box::pin(async move { Err(error) })
 }
+
+async fn routes<Fut: Future<Output: IntoRoutes>>(path: Fut) -> Result<Routes, BoxError> {
+    path.await.into_routes()
+}
+
+macro_rules! async_paths {
+    ($([$($arg:ident),*]),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<S, F, Fut, Input, $($arg,)*> IntoPath<S, AsyncMarker<(Input, $($arg,)*)>> for F
+        where
+            S: State,
+            F: Fn(Input, $($arg),*) -> Fut + std::marker::Send + Sync + 'static,
+            Fut: Future + std::marker::Send + 'static,
+            Fut::Output: IntoRoutes,
+            Input: FromInput<S>,
+            $($arg: FromContext,)*
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn into_path(self) -> Path {
+                let run = move |call: Call<'_>| -> RouteFuture {
+                    let input = async_paths!(@take Input::from_input(&call));
+                    async_paths!(@arguments call, $($arg),*);
+                    Box::pin(routes(self(input, $($arg),*)))
+                };
+                let run = PathFn::Async { run: Arc::new(run), asks: async_paths!(@asks $($arg),*) };
+                Path { run, targets: Fut::Output::targets(), name: None }
+            }
+        }
+    )*};
+    (@take $taken:expr) => {
+        match $taken {
+            Ok(taken) => taken,
+            Err(error) => return refused(error),
+        }
+    };
+    (@arguments $call:ident,) => {};
+    (@arguments $call:ident, $($arg:ident),+) => {
+        let cx = ($call.context)();
+        $(let $arg = async_paths!(@take $arg::from_context(&cx));)+
+    };
+    (@asks) => { false };
+    (@asks $($arg:ident),+) => { true };
+}
+
+async_paths!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D, E, G]);
 
 /// A path with a name, by which mistakes and errors speak of it. The names of a node's paths must differ.
 ///
@@ -239,6 +285,7 @@ impl<P> NamedPath<P> {
 #[doc(hidden)]
 pub struct NamedMarker<M>(std::marker::PhantomData<M>);
 
+#[diagnostic::do_not_recommend]
 impl<S: State, M, P: IntoPath<S, M>> IntoPath<S, NamedMarker<M>> for NamedPath<P> {
     fn into_path(self) -> Path {
         Path { name: Some(self.name), ..self.path.into_path() }

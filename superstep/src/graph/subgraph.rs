@@ -113,6 +113,12 @@ impl<S: State> CompiledStateGraph<S> {
         self.core.plan.nodes.iter().any(|node| node.run.steers)
     }
 
+    /// The names of its nodes, and of those of the graphs inside that are known.
+    fn all_nodes(&self) -> Arc<[Arc<str>]> {
+        let inside = self.core.plan.nodes.iter().flat_map(|node| node.run.nodes_inside.iter());
+        self.core.plan.names.keys().chain(inside).cloned().collect()
+    }
+
     /// The graph as others see it; one that saves nothing has nothing to show.
     fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
         match self.core.persistence {
@@ -262,6 +268,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
     fn into_node(self) -> BoxedNode<S> {
         let graph = self.with_codec(Codec::of());
         let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());
+        let nodes_inside = graph.all_nodes();
         let run = move |call: Call<'_>| -> NodeFuture {
             let (graph, input) = (graph.clone(), shared_input::<S>(&call));
             let cx = (call.context)();
@@ -272,7 +279,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        AnyNode { subgraph, levels, needs_present: true, steers, ..AnyNode::new("", run) }.into()
+        AnyNode { subgraph, levels, nodes_inside, needs_present: true, steers, ..AnyNode::new("", run) }.into()
     }
 }
 
@@ -375,6 +382,7 @@ where
     fn into_node(self) -> BoxedNode<S> {
         let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
         let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());
+        let nodes_inside = graph.all_nodes();
         let run = move |call: Call<'_>| -> NodeFuture {
             let puts = match call.input {
                 Given::State(state) => input(state.get()).into_update().into_puts().map_err(Error::from),
@@ -395,6 +403,6 @@ where
                 }
             })
         };
-        AnyNode { subgraph, levels, steers, ..AnyNode::new("", run) }.into()
+        AnyNode { subgraph, levels, nodes_inside, steers, ..AnyNode::new("", run) }.into()
     }
 }

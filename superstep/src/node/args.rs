@@ -200,7 +200,7 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S
     }
 }
 
-/// What nodes may ask for after their first argument.
+/// What nodes, and async [paths](crate::IntoPath), may ask for after their first argument.
 ///
 /// ```
 /// use superstep::{AgentState, Context, RemainingSteps, StreamWriter};
@@ -208,8 +208,8 @@ impl<S: State, T: DeserializeOwned + Clone + 'static> FromInput<S> for Reached<S
 /// # let _ = superstep::StateGraph::<AgentState>::new().add_node("a", node);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a node cannot ask for `{Self}`",
-    note = "after the state a node may ask for `Context`, `Runtime<T>`, `StoreHandle`, `StreamWriter`, `RunConfig`, `RemainingSteps`, `Attempt`, `CancellationToken`, `Previous<T>` or `NodeError`"
+    message = "neither a node nor a path can ask for `{Self}`",
+    note = "after the state they may ask for `Context`, `Runtime<T>`, `StoreHandle`, `StreamWriter`, `RunConfig`, `RemainingSteps`, `Attempt`, `CancellationToken`, `Previous<T>` or `NodeError`"
 )]
 pub trait FromContext: Sized {
     /// Takes it out of the task's context.

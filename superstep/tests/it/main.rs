@@ -44,6 +44,7 @@ mod nesting;
 mod panics;
 mod parallel_saves;
 mod parent_commands;
+mod paths;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]

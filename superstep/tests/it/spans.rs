@@ -90,6 +90,27 @@ async fn a_run_is_around_its_steps_and_a_step_around_its_tasks() {
     assert_eq!(spans, expected);
 }
 
+#[tokio::test]
+async fn a_path_is_in_the_span_of_its_nodes_task() {
+    for (beside, options) in
+        [(false, NodeOptions::new()), (true, NodeOptions::new()), (false, NodeOptions::new().retry(RetryPolicy::new()))]
+    {
+        let mut graph = StateGraph::new();
+        graph.add_node_with("a", says("a"), options).add_node("b", says("b")).add_node("z", says("z"));
+        graph.add_edge(START, "a").add_conditional_edges("a", async |_: Notes, _: Context| {
+            let _in_path = tracing::debug_span!(target: "superstep_test", "path");
+            "z"
+        });
+        if beside {
+            graph.add_edge(START, "b");
+        }
+        let app = graph.name("g").compile().unwrap();
+        let spans = Recorder::of(app.invoke(Notes::update().topic("t")).into_future()).await;
+        let path = "run graph=g > step step=1 > task attempt=1 node=a step=1 > path ";
+        assert!(spans.iter().any(|span| span == path), "{spans:#?}");
+    }
+}
+
 /// A second attempt starts where the task was sent to wait, far from its step.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_comes_later_is_in_its_step_too() {

@@ -3,13 +3,14 @@
 //! Graphs are made at random and run over both: results, histories and events must be equal.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use superstep::{
-    BoxError, Command, CompiledStateGraph, IntoInput, JsonFields, JsonInput, JsonReducer, JsonState, MemorySaver, Mode,
-    Persist, StateGraph, Topic,
+    BoxError, Command, CompiledStateGraph, Context, IntoInput, JsonFields, JsonInput, JsonReducer, JsonState,
+    MemorySaver, Mode, Persist, StateGraph, Topic,
 };
 use tokio::task::unconstrained;
 
@@ -63,10 +64,16 @@ fn dynamic_graph(spec: &Spec) -> CompiledStateGraph<JsonState> {
         };
         if !matches!(node.turn, Turn::Nowhere) {
             let (turn, fields) = (node.turn, fields.clone());
-            graph.add_conditional_edges(name(ix), move |state: &JsonState| {
+            let path = move |state: &JsonState| {
                 let total = state.get(&fields, "total").and_then(Value::as_i64).unwrap_or(0);
                 fan(lead(turn, ix, total))
-            });
+            };
+            // It must not matter that a path asks for its task's context, and so is no part of the fast path.
+            if ix % 2 == 0 {
+                graph.add_conditional_edges(name(ix), path);
+            } else {
+                graph.add_conditional_edges(name(ix), move |state: Arc<JsonState>, _: Context| ready(path(&state)));
+            }
         }
     }
     let work = async |input: JsonInput| Value::Object(work_writes(input.as_i64().expect("a number was sent")));
