@@ -55,7 +55,7 @@ pub(crate) struct Renderer<'a> {
 
 impl Renderer<'_> {
     pub(crate) fn snapshot<S: State>(&self, snapshot: &StateSnapshot<S>) -> Value {
-        let task = |task: &TaskSnapshot<S>| {
+        let task = |task: &TaskSnapshot| {
             let inner = task.state.as_ref().and_then(|state| state.snapshot::<JsonState>());
             let mut shown = self.task(task);
             shown["state"] = inner.map_or(Value::Null, |inner| self.snapshot(inner));
@@ -79,7 +79,7 @@ impl Renderer<'_> {
         })
     }
 
-    fn task<S: State>(&self, task: &TaskSnapshot<S>) -> Value {
+    fn task(&self, task: &TaskSnapshot) -> Value {
         json!({
             "name": task.name,
             "error": self.error(task.error.as_ref()),

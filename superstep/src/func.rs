@@ -16,16 +16,18 @@ use crate::checkpoint::Checkpointer;
 use crate::context::{Context, lock};
 use crate::engine::{CallFn, RunInput};
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
-use crate::graph::{CompiledStateGraph, Evolution, Persistence, Settings, finish_plan, node_plan};
+use crate::graph::{CompiledStateGraph, Evolution, GraphCore, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::names::START;
 use crate::node::{
-    AnyNode, BoxedNode, Call, FromContext, NodeFuture, NodeOptions, Outcome, RetryPolicy, TimeoutPolicy, json_of,
-    mistakes, no_time_to_keep,
+    AnyNode, Call, FromContext, NodeFuture, NodeRules, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
+    no_time_to_keep,
 };
 use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable};
+use crate::state::erased::{AnyState, StateType, Typed};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
+use crate::stream::EventData;
 use crate::thread::Thread;
 
 /// The state of a workflow made of functions: what it returned last, and what it saved for the next run.
@@ -346,11 +348,12 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
                 Ok(Outcome::<Returned> { puts: puts.into_iter().collect(), ..Outcome::none() }.erased())
             })
         };
-        let boxed = BoxedNode::<Returned>::from(AnyNode::new("", start));
-        let mut options = NodeOptions::new();
+        let boxed = AnyNode::new("", start);
+        let ty: Arc<dyn StateType> = Arc::new(Typed::<Returned>::new(Arc::new(()), Some(Codec::of())));
+        let mut options = NodeRules::default();
         options.retry = (!self.retry.is_empty()).then_some(self.retry);
         options.timeout = timeout;
-        let mut node = node_plan(&self.name, boxed, options, &());
+        let mut node = node_plan(&self.name, boxed, options, ty.fields());
         node.triggers.push(0);
         node.returns = true;
         let mut names = NameTable::default();
@@ -358,15 +361,18 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         let control = vec![ControlChannel { name: START.to_owned(), kind: ControlKind::Start }];
         let mut settings = Settings::named(self.name.clone());
         settings.checkpointer = self.persistence;
-        settings.codec = Some(Codec::of());
         settings.evolution = self.evolution;
         settings.store = self.store;
         settings.cache = self.cache;
-        let mut plan = finish_plan::<Returned>(vec![node], names, control, Arc::new(()), &settings);
+        let mut plan =
+            finish_plan(vec![node], names, control, (ty, EventData::<AnyState>::boxed::<Returned>), &settings);
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);
-        CompiledEntrypoint { graph: CompiledStateGraph::from_plan(plan, settings, Vec::new()), input: PhantomData }
+        CompiledEntrypoint {
+            graph: CompiledStateGraph::of(GraphCore::new(plan, settings, Vec::new())),
+            input: PhantomData,
+        }
     }
 }
 

@@ -3,26 +3,27 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoint::Durability;
+use crate::checkpoint::{Durability, Interrupt};
 use crate::context::{Cancel, CancelOnDrop, RunControl, RunShared};
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
-use crate::graph::{CompiledStateGraph, Persistence, level_below};
-use crate::graph_output::Output;
+use crate::graph::{CompiledStateGraph, GraphCore, Persistence, level_below};
+use crate::graph_output::{Output, Shown};
 use crate::id::CheckpointId;
 use crate::node::{Command, GivenContext, Resume};
 use crate::plan::{Fields, StopAt};
-use crate::state::erased::AnyUpdate;
+use crate::state::erased::{AnyUpdate, Snapshot};
 use crate::state::{IntoUpdate, State};
 use crate::stream::{EventStream, Mode, Modes, Sink};
 use crate::value::check_levels;
-use crate::wall::{Walled, boxed};
+use crate::wall::{Walled, boxed, caught};
 
 /// The limit of steps of a run that sets none.
 pub(crate) const DEFAULT_LIMIT: usize = 10_007;
@@ -114,10 +115,19 @@ impl<S: State> IntoInput<S, CommandMarker> for GoOn {
 /// ```
 #[must_use = "a run does nothing until it is awaited"]
 pub struct Invoke<S: State> {
-    graph: CompiledStateGraph<S>,
+    run: AnyInvoke,
+    state: PhantomData<fn() -> S>,
+}
+
+/// The same without the type of the state.
+pub(crate) struct AnyInvoke {
+    graph: GraphCore,
     input: RunInput,
     options: Options,
 }
+
+/// The state at the end of a run, what of it is shown, and the questions that wait.
+type RunEnd = ((Snapshot, Shown), Vec<Interrupt>);
 
 /// What a caller may say about a run.
 pub(crate) struct Options {
@@ -173,7 +183,7 @@ impl Default for Options {
 impl<S: State> CompiledStateGraph<S> {
     /// Runs the graph on an input; await the result.
     pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
-        Invoke { graph: self.clone(), input: input.into_input(), options: Options::default() }
+        self.invoke_raw(input.into_input())
     }
 
     /// Runs the graph on an input and shows what happens.
@@ -186,7 +196,8 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     pub(crate) fn invoke_raw(&self, input: RunInput) -> Invoke<S> {
-        Invoke { graph: self.clone(), input, options: Options::default() }
+        let run = AnyInvoke { graph: self.core.clone(), input, options: Options::default() };
+        Invoke { run, state: PhantomData }
     }
 }
 
@@ -314,38 +325,56 @@ macro_rules! run_options {
 }
 
 impl<S: State> Invoke<S> {
-    run_options!(self => self.options);
+    run_options!(self => self.run.options);
 
     /// A run that ends before it starts, with these words.
     pub(crate) fn refused(mut self, why: &'static str) -> Self {
-        self.options.refused = Some(why);
+        self.run.options.refused = Some(why);
         self
     }
 
     pub(crate) fn run(self) -> impl Future<Output = Result<Output<S>, Error>> + Send {
-        let output = self.graph.core.plan.output.clone();
+        let output = self.run.graph.plan.output.clone();
         self.run_with(None, output)
     }
 
-    /// Runs it behind a wall; shows these fields unless others were chosen.
     async fn run_with(self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
-        let graph = self.graph.core.plan.name.clone();
+        let graph = self.run.graph.plan.name.clone();
+        let (end, interrupts) = boxed(|| self.run.run_with(sink, output)).await?;
+        // The state is copied for the caller if somebody else holds it.
+        let output = caught(|| Output::new(end, interrupts));
+        output.map_err(|panicked| Error::run_panicked(&graph, "the run", &panicked))
+    }
+
+    /// Runs it to the end on this thread, in a runtime of its own.
+    ///
+    /// # Errors
+    /// As the run itself; also if no runtime can be started, or this is called inside one.
+    pub fn blocking(self) -> Result<Output<S>, Error> {
+        crate::blocking::block_on(self.run())
+    }
+}
+
+impl AnyInvoke {
+    /// Runs it behind a wall; shows these fields unless others were chosen.
+    async fn run_with(self, sink: Option<Sink>, output: Fields) -> Result<RunEnd, Error> {
+        let graph = self.graph.plan.name.clone();
         let ended = Walled::new(boxed(|| self.run_behind_wall(sink, output))).await;
         ended.unwrap_or_else(|panicked| Err(Error::run_panicked(&graph, "the run", &panicked)))
     }
 
-    async fn run_behind_wall(mut self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
+    async fn run_behind_wall(mut self, sink: Option<Sink>, output: Fields) -> Result<RunEnd, Error> {
         // A node may start a run without saying that it is inside of one.
-        let level = level_below(crate::wall::level(), &self.graph.core.plan.name, String::new)?;
+        let level = level_below(crate::wall::level(), &self.graph.plan.name, String::new)?;
         let output = self.graph.chosen_output(self.options.output.as_deref(), output)?;
         let shared = self.options.shared(&self.graph, sink)?;
         if self.options.namespace.is_some() {
             boxed(|| self.options.check_place(&shared)).await?;
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
-        let (graph, thread, tags) = (&*self.graph.core.plan.name, shared.thread.as_deref(), shared.tags_text());
+        let (graph, thread, tags) = (&*self.graph.plan.name, shared.thread.as_deref(), shared.tags_text());
         let span = tracing::debug_span!("run", graph, thread, tags);
-        let graph_name = self.graph.core.plan.name.clone();
+        let graph_name = self.graph.plan.name.clone();
         let (mut run, input) = self.begin(shared.clone(), output, level)?;
         let ended = {
             use tracing::Instrument;
@@ -365,22 +394,14 @@ impl<S: State> Invoke<S> {
                 ));
             }
         };
-        Ok(Output::new(run.finish()?, interrupts))
+        Ok((run.finish()?, interrupts))
     }
 
     #[inline(never)]
     fn begin(mut self, shared: Arc<RunShared>, output: Fields, level: usize) -> Result<(Running, RunInput), Error> {
         let config = self.options.config(&self.graph, output, level)?;
         let saver = saver_of(&self.graph, &shared);
-        Ok((Running::new(self.graph.core, shared, config, saver), self.input))
-    }
-
-    /// Runs it to the end on this thread, in a runtime of its own.
-    ///
-    /// # Errors
-    /// As the run itself; also if no runtime can be started, or this is called inside one.
-    pub fn blocking(self) -> Result<Output<S>, Error> {
-        crate::blocking::block_on(self.run())
+        Ok((Running::new(self.graph, shared, config, saver), self.input))
     }
 }
 
@@ -409,7 +430,7 @@ impl<S: State> IntoFuture for Invoke<S> {
 pub struct Streaming<S: State>(pub(crate) Invoke<S>);
 
 impl<S: State> Streaming<S> {
-    run_options!(self => self.0.options);
+    run_options!(self => self.0.run.options);
 
     /// Shows one more thing.
     pub fn mode(self, mode: Mode) -> Self {
@@ -418,31 +439,31 @@ impl<S: State> Streaming<S> {
 
     /// Shows several things more; nothing at all if there is none.
     pub fn modes(mut self, modes: impl IntoIterator<Item = Mode>) -> Self {
-        let known = self.0.options.modes.unwrap_or_default();
-        self.0.options.modes = Some(modes.into_iter().fold(known, Modes::with));
+        let known = self.0.run.options.modes.unwrap_or_default();
+        self.0.run.options.modes = Some(modes.into_iter().fold(known, Modes::with));
         self
     }
 
     /// Shows events of subgraphs too.
     pub fn subgraphs(mut self) -> Self {
-        self.0.options.subgraphs = true;
+        self.0.run.options.subgraphs = true;
         self
     }
 
     /// How many events wait for a slow reader before the run waits too.
     pub fn buffer(mut self, events: usize) -> Self {
-        self.0.options.buffer = events;
+        self.0.run.options.buffer = events;
         self
     }
 
     /// Starts the run; it goes on as its events are read. `updates` are shown if nothing else was asked for.
     pub fn start(self) -> EventStream<S> {
         let mut invoke = self.0;
-        let options = &mut invoke.options;
+        let options = &mut invoke.run.options;
         let modes = options.modes.unwrap_or_else(|| Modes::default().with(Mode::Updates));
         // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
-        let shown = invoke.graph.core.plan.shown.clone();
+        let shown = invoke.run.graph.plan.shown.clone();
         EventStream::new(Box::pin(invoke.run_with(Some(sink), shown)), events)
     }
 
@@ -462,7 +483,7 @@ impl<S: State> Streaming<S> {
 }
 
 impl Options {
-    fn shared<S: State>(&mut self, graph: &CompiledStateGraph<S>, sink: Option<Sink>) -> Result<Arc<RunShared>, Error> {
+    fn shared(&mut self, graph: &GraphCore, sink: Option<Sink>) -> Result<Arc<RunShared>, Error> {
         if let Some(why) = self.refused {
             return Err(Error::invalid(why));
         }
@@ -478,7 +499,7 @@ impl Options {
         if self.max_concurrency == Some(0) {
             return Err(Error::invalid("`max_concurrency` must be at least 1"));
         }
-        let checkpointer = match &graph.core.persistence {
+        let checkpointer = match &graph.persistence {
             Persistence::In(checkpointer) => Some(checkpointer.clone()),
             Persistence::Own => {
                 return Err(Error::invalid(
@@ -491,7 +512,7 @@ impl Options {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
         if checkpointer.is_none() && self.durability.is_some() {
-            tracing::warn!(graph = graph.name(), "`durability` has no effect: the graph has no checkpointer");
+            tracing::warn!(graph = &*graph.plan.name, "`durability` has no effect: the graph has no checkpointer");
         }
         if (self.checkpoint.is_some() || self.namespace.is_some()) && checkpointer.is_none() {
             return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
@@ -505,8 +526,8 @@ impl Options {
             epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),
-            store: graph.core.store.clone(),
-            cache: graph.core.cache.clone(),
+            store: graph.store.clone(),
+            cache: graph.cache.clone(),
             control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
             recursion_limit: self.recursion_limit,
@@ -536,12 +557,7 @@ impl Options {
         }
     }
 
-    fn config<S: State>(
-        &mut self,
-        graph: &CompiledStateGraph<S>,
-        output: Fields,
-        level: usize,
-    ) -> Result<LoopConfig, Error> {
+    fn config(&mut self, graph: &GraphCore, output: Fields, level: usize) -> Result<LoopConfig, Error> {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
         let (_, ancestors) = self.namespace.take().unwrap_or_default();
@@ -565,21 +581,21 @@ impl Options {
 }
 
 /// The way to the checkpointer, if the run is saved.
-fn saver_of<S: State>(graph: &CompiledStateGraph<S>, shared: &RunShared) -> Option<Saver> {
+fn saver_of(graph: &GraphCore, shared: &RunShared) -> Option<Saver> {
     let (checkpointer, thread) = (shared.checkpointer.clone()?, shared.thread.clone()?);
-    let (texts, ids) = (&graph.core.plan.texts, shared.ids().clone());
-    if !graph.core.plan.ty.can_persist() {
+    let (texts, ids) = (&graph.plan.texts, shared.ids().clone());
+    if !graph.plan.ty.can_persist() {
         return None;
     }
     Some(Saver::new(checkpointer, thread, "", shared.durability, ids, texts))
 }
 
-impl<S: State> CompiledStateGraph<S> {
+impl GraphCore {
     fn chosen_output(&self, chosen: Option<&[String]>, default: Fields) -> Result<Fields, Error> {
         let Some(names) = chosen else { return Ok(default) };
         let place = |name: &String| {
             let unknown = || Error::invalid(format!("`output_keys` names unknown field `{name}`"));
-            self.core.plan.field_named(name).ok_or_else(unknown)
+            self.plan.field_named(name).ok_or_else(unknown)
         };
         Ok(Fields::many(names.iter().map(place).collect::<Result<_, _>>()?))
     }
@@ -598,9 +614,9 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// The node of this name, if it is one of this graph itself. The stops of a run are those of its own graph alone.
     fn stop_here(&self, name: &str, what: &str) -> Result<Option<usize>, Error> {
-        let here = self.core.plan.node(name);
+        let here = self.plan.node(name);
         if here.is_none() {
-            if !self.core.plan.nodes.iter().any(|node| node.run.nodes_inside.iter().any(|inside| **inside == *name)) {
+            if !self.plan.nodes.iter().any(|node| node.run.nodes_inside.iter().any(|inside| **inside == *name)) {
                 return Err(Error::invalid(format!("`{what}` names unknown node `{name}`")));
             }
             tracing::warn!(

@@ -36,7 +36,7 @@ pub use handler::{Handler, IntoNode};
 pub(crate) use interrupt::{Answers, Why, json_of};
 pub use interrupt::{Interrupted, Resume};
 pub use json::JsonInput;
-pub(crate) use options::{CacheKeyFn, CacheRule, mistakes, no_time_to_keep};
+pub(crate) use options::{CacheKeyFn, CacheRule, NodeRules, mistakes, no_time_to_keep};
 pub use options::{CachePolicy, NodeDefaults, NodeError, NodeOptions, RetryPolicy, TimeoutPolicy};
 pub(crate) use outcome::Steer;
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};

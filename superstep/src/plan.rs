@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     /// What can be done with the states of the graph.
     pub(crate) ty: Arc<dyn StateType>,
     /// Gives events the type of the state.
-    pub(crate) event: fn(EventData<AnyState>) -> Box<dyn AnyEvent>,
+    pub(crate) event: TypedEvent,
     pub(crate) nodes: Vec<NodePlan>,
     /// How many levels of graphs inside graphs it is, itself included.
     pub(crate) levels: usize,
@@ -66,6 +66,9 @@ pub(crate) struct Plan {
     /// What earlier versions of the graph were like.
     pub(crate) evolution: Evolution,
 }
+
+/// Gives an event of the engine the type of its graph's state.
+pub(crate) type TypedEvent = fn(EventData<AnyState>) -> Box<dyn AnyEvent>;
 
 /// Where a run's input goes.
 pub(crate) enum InputMode {

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -68,7 +67,7 @@ pub struct StateSnapshot<S: ?Sized> {
     /// What the caller said about the run.
     pub metadata: BTreeMap<String, Value>,
     /// The tasks of the next step, with what they did so far.
-    pub tasks: Vec<TaskSnapshot<S>>,
+    pub tasks: Vec<TaskSnapshot>,
     /// The questions of these tasks.
     pub interrupts: Vec<Interrupt>,
     /// What of a checkpoint in a history is nested too deep to be read: such fields have no value, and what tasks wrote
@@ -109,7 +108,7 @@ impl StateSnapshot<AnyState> {
             step: self.step,
             created_at: self.created_at,
             metadata: self.metadata,
-            tasks: self.tasks.into_iter().map(TaskSnapshot::typed).collect(),
+            tasks: self.tasks,
             interrupts: self.interrupts,
             unreadable: self.unreadable,
             values: self.values,
@@ -131,15 +130,30 @@ impl<S: ?Sized> StateSnapshot<S> {
 
     /// The snapshot as JSON; times are in UTC, as in `2026-01-02T03:04:05.678901+00:00`.
     pub fn to_json(&self) -> Value {
-        let label = |at: &Option<CheckpointRef>| at.as_ref().map(|at| at.id.to_string());
-        let tasks: Vec<Value> = self.tasks.iter().map(TaskSnapshot::to_json).collect();
-        json!({
-            "values": self.values(), "next": self.next, "checkpoint": label(&self.checkpoint),
-            "parent": label(&self.parent), "source": self.source, "step": self.step,
-            "created_at": self.created_at.map(utc),
-            "metadata": self.metadata, "tasks": tasks, "interrupts": self.interrupts,
-        })
+        let place = (self.checkpoint.as_ref(), self.parent.as_ref(), self.source, self.step, self.created_at);
+        to_json(&self.values, place, (&self.next, &self.tasks), &self.metadata, &self.interrupts)
     }
+}
+
+/// Where a snapshot stands: its checkpoint, the one before, what made it, in which step and when.
+type Place<'a> =
+    (Option<&'a CheckpointRef>, Option<&'a CheckpointRef>, Option<Source>, Option<i64>, Option<SystemTime>);
+
+/// Of snapshots of all types of states.
+fn to_json(
+    values: &ShownState,
+    (checkpoint, parent, source, step, created_at): Place<'_>,
+    (next, tasks): (&[String], &[TaskSnapshot]),
+    metadata: &BTreeMap<String, Value>,
+    interrupts: &[Interrupt],
+) -> Value {
+    let label = |at: Option<&CheckpointRef>| at.map(|at| at.id.to_string());
+    let tasks: Vec<Value> = tasks.iter().map(TaskSnapshot::to_json).collect();
+    json!({
+        "values": values.json(&as_known), "next": next, "checkpoint": label(checkpoint), "parent": label(parent),
+        "source": source, "step": step, "created_at": created_at.map(utc), "metadata": metadata, "tasks": tasks,
+        "interrupts": interrupts,
+    })
 }
 
 impl<S: ?Sized> std::fmt::Debug for StateSnapshot<S> {
@@ -154,8 +168,9 @@ impl<S: ?Sized> std::fmt::Debug for StateSnapshot<S> {
 /// use superstep::{AgentState, TaskSnapshot};
 /// fn show(task: &TaskSnapshot<AgentState>) { println!("{}: {:?}", task.name, task.error); }
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskSnapshot<S: ?Sized> {
+pub struct TaskSnapshot {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -172,37 +187,9 @@ pub struct TaskSnapshot<S: ?Sized> {
     pub state: Option<SubgraphState>,
     pub(crate) input: ShownInput,
     pub(crate) result: Option<ShownWrites>,
-    pub(crate) values: PhantomData<fn() -> Box<S>>,
 }
 
-impl<S: ?Sized> Clone for TaskSnapshot<S> {
-    fn clone(&self) -> Self {
-        self.clone_as()
-    }
-}
-
-impl TaskSnapshot<AnyState> {
-    fn typed<S: State>(self) -> TaskSnapshot<S> {
-        self.clone_as()
-    }
-}
-
-impl<S: ?Sized> TaskSnapshot<S> {
-    fn clone_as<T: ?Sized>(&self) -> TaskSnapshot<T> {
-        TaskSnapshot {
-            id: self.id,
-            name: self.name.clone(),
-            triggers: self.triggers.clone(),
-            path: self.path.clone(),
-            error: self.error.clone(),
-            interrupts: self.interrupts.clone(),
-            state: self.state.clone(),
-            input: self.input.clone(),
-            result: self.result.clone(),
-            values: PhantomData,
-        }
-    }
-
+impl TaskSnapshot {
     /// What it is given, as JSON: the fields that its node sees, or what was sent to it.
     ///
     /// The steps that remain are those of a run that goes on from here with the usual `recursion_limit`.

@@ -126,7 +126,7 @@ impl Run {
         }
     }
 
-    fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot<AnyState> {
+    fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot {
         let known = self.tasks[ix].id.and_then(|id| self.pending.of(id));
         self.views().snapshot(ix, known, &self.config.output, false, None)
     }

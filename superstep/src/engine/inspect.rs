@@ -1,6 +1,5 @@
 //! Looking at a checkpoint: its values, what runs next, and what tasks did so far.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -39,7 +38,7 @@ impl TaskViews<'_> {
         fields: &Fields,
         waiting: bool,
         state: Option<SubgraphState>,
-    ) -> TaskSnapshot<AnyState> {
+    ) -> TaskSnapshot {
         let finished = known.filter(|k| k.is_finished());
         let interrupts = match known {
             None => Vec::new(),
@@ -56,7 +55,6 @@ impl TaskViews<'_> {
             state,
             input: self.input(ix),
             result: finished.map(|k| self.writes(k.puts.clone(), fields.clone(), k.returned().cloned())),
-            values: PhantomData,
         }
     }
 

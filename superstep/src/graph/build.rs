@@ -6,14 +6,18 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::checkpoint::Checkpointer;
+use crate::error::CompilationError;
+use crate::graph::compile::CompiledStateGraph;
 use crate::graph::evolution::Evolution;
 use crate::graph::path::{IntoPath, Path};
 use crate::json::{JsonFields, JsonState};
 use crate::message::Message;
 use crate::names::{DEFAULT_NAME, END, START};
-use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions};
-use crate::state::{Codec, Persist, State};
+use crate::node::{AnyNode, BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions, NodeRules};
+use crate::state::erased::{AnyState, StateType, Typed};
+use crate::state::{Codec, FieldSpec, Persist, State};
 use crate::store::Store;
+use crate::stream::EventData;
 use crate::workflow::{Workflow, WorkflowState};
 
 /// A graph being built: a state, nodes and edges.
@@ -39,14 +43,24 @@ use crate::workflow::{Workflow, WorkflowState};
 /// ```
 #[must_use = "a graph does nothing until it is compiled"]
 pub struct StateGraph<S: State> {
-    pub(crate) schema: Arc<S::Schema>,
+    pub(crate) draft: GraphDraft,
+    schema: Arc<S::Schema>,
+    /// How the state is saved, if that is known.
+    codec: Option<&'static Codec<S>>,
+}
+
+/// A graph that is being built, without the type of its state.
+#[derive(Clone)]
+pub(crate) struct GraphDraft {
+    pub(crate) ty: Arc<dyn StateType>,
+    /// Names that were given twice, and why that is wrong.
     pub(crate) clashes: Vec<(String, String)>,
-    pub(crate) nodes: Vec<(String, BoxedNode<S>, NodeOptions<S>)>,
+    pub(crate) nodes: Vec<(String, AnyNode, NodeRules)>,
     pub(crate) edges: Vec<(String, String)>,
     pub(crate) joins: Vec<(Vec<String>, String)>,
     pub(crate) branches: Vec<Branch>,
-    pub(crate) defaults: NodeDefaults<S>,
-    pub(crate) settings: Settings<S>,
+    pub(crate) defaults: NodeRules,
+    pub(crate) settings: Settings,
 }
 
 /// The graph over a list of messages: nodes take the conversation and return what to add to it.
@@ -81,10 +95,9 @@ pub(crate) struct Branch {
 
 /// What a graph is compiled with.
 #[derive(Clone)]
-pub(crate) struct Settings<S: State> {
+pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) checkpointer: Persistence,
-    pub(crate) codec: Option<&'static Codec<S>>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) stop_before: Vec<String>,
@@ -98,12 +111,11 @@ pub(crate) struct Settings<S: State> {
     pub(crate) evolution: Evolution,
 }
 
-impl<S: State> Settings<S> {
+impl Settings {
     pub(crate) fn named(name: String) -> Self {
         Self {
             name,
             checkpointer: Persistence::Inherit,
-            codec: None,
             store: None,
             cache: None,
             stop_before: Vec::new(),
@@ -135,16 +147,7 @@ pub(crate) enum Persistence {
 
 impl<S: State> Clone for StateGraph<S> {
     fn clone(&self) -> Self {
-        Self {
-            schema: self.schema.clone(),
-            clashes: self.clashes.clone(),
-            nodes: self.nodes.clone(),
-            edges: self.edges.clone(),
-            joins: self.joins.clone(),
-            branches: self.branches.clone(),
-            defaults: self.defaults.clone(),
-            settings: self.settings.clone(),
-        }
+        Self { draft: self.draft.clone(), schema: self.schema.clone(), codec: self.codec }
     }
 }
 
@@ -173,8 +176,8 @@ impl StateGraph<JsonState> {
     pub fn dynamic(fields: JsonFields) -> Self {
         let clashes = fields.clashes.clone();
         let mut graph = Self::with_schema(fields, clashes);
-        graph.settings.codec = Some(Codec::of());
-        graph.settings.ignores_unknown = true;
+        graph.codec = Some(Codec::of());
+        graph.draft.settings.ignores_unknown = true;
         graph
     }
 }
@@ -219,28 +222,21 @@ where
     /// # }
     /// ```
     pub fn projection_checkpointer(&mut self, checkpointer: impl Checkpointer) -> &mut Self {
-        self.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
-        self.settings.codec = Some(Workflow::projection());
+        self.draft.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
+        self.codec = Some(Workflow::projection());
         self
     }
 }
 
 impl<S: State> StateGraph<S> {
     fn with_schema(schema: S::Schema, clashes: Vec<(String, String)>) -> Self {
-        Self {
-            schema: Arc::new(schema),
-            clashes,
-            nodes: Vec::new(),
-            edges: Vec::new(),
-            joins: Vec::new(),
-            branches: Vec::new(),
-            defaults: NodeDefaults::new(),
-            settings: Settings::named(DEFAULT_NAME.to_owned()),
-        }
+        let schema = Arc::new(schema);
+        let draft = GraphDraft::new(Arc::new(Typed::<S>::new(schema.clone(), None)), clashes);
+        Self { draft, schema, codec: None }
     }
 
     fn push_node(&mut self, name: String, node: BoxedNode<S>, options: NodeOptions<S>) -> &mut Self {
-        self.nodes.push((name, node, options));
+        self.draft.nodes.push((name, node.node, options.rules));
         self
     }
 
@@ -286,15 +282,7 @@ impl<S: State> StateGraph<S> {
     /// # Ok::<(), superstep::CompilationError>(())
     /// ```
     pub fn add_edge<J: JoinSources>(&mut self, from: J, to: impl Into<String>) -> &mut Self {
-        let to = to.into();
-        match from.sources() {
-            Ok(from) => {
-                if !self.edges.iter().any(|(f, t)| *f == from && *t == to) {
-                    self.edges.push((from, to));
-                }
-            }
-            Err(sources) => self.joins.push((sources, to)),
-        }
+        self.draft.add_edge(from.sources(), to.into());
         self
     }
 
@@ -367,9 +355,7 @@ impl<S: State> StateGraph<S> {
         map: Option<Vec<(String, String)>>,
         then: Option<String>,
     ) -> &mut Self {
-        let targets = |t: &[&str]| t.iter().map(|t| ((*t).to_owned(), (*t).to_owned())).collect();
-        let map = map.or_else(|| path.targets.map(targets));
-        self.branches.push(Branch { from, path, map, then });
+        self.draft.add_branch(from, path, map, then);
         self
     }
 
@@ -401,14 +387,14 @@ impl<S: State> StateGraph<S> {
 
     /// Options for nodes that have none of their own.
     pub fn set_node_defaults(&mut self, defaults: NodeDefaults<S>) -> &mut Self {
-        self.defaults = defaults;
+        self.draft.defaults = defaults.rules;
         self
     }
 
     /// Names the graph: in drawings and logs, in the keys of caches, and in its checkpoints, where the name tells it from
     /// other graphs that use the same thread.
     pub fn name(&mut self, name: impl Into<String>) -> &mut Self {
-        self.settings.name = name.into();
+        self.draft.settings.name = name.into();
         self
     }
 
@@ -419,8 +405,8 @@ impl<S: State> StateGraph<S> {
     where
         S: Persist,
     {
-        self.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
-        self.settings.codec = Some(Codec::of());
+        self.draft.settings.checkpointer = Persistence::In(Arc::new(checkpointer));
+        self.codec = Some(Codec::of());
         self
     }
 
@@ -430,20 +416,20 @@ impl<S: State> StateGraph<S> {
     where
         S: Persist,
     {
-        self.settings.checkpointer = Persistence::Own;
-        self.settings.codec.get_or_insert_with(Codec::of);
+        self.draft.settings.checkpointer = Persistence::Own;
+        self.codec.get_or_insert_with(Codec::of);
         self
     }
 
     /// As a subgraph, saves nothing: a question asked inside cannot be resumed there.
     pub fn stateless(&mut self) -> &mut Self {
-        self.settings.checkpointer = Persistence::Never;
+        self.draft.settings.checkpointer = Persistence::Never;
         self
     }
 
     /// Long-term memory for the nodes. Inside a parent graph that has a store, the parent's is used instead.
     pub fn store(&mut self, store: impl Store) -> &mut Self {
-        self.settings.store = Some(Arc::new(store));
+        self.draft.settings.store = Some(Arc::new(store));
         self
     }
 
@@ -455,45 +441,45 @@ impl<S: State> StateGraph<S> {
     where
         S: Persist,
     {
-        self.settings.cache = Some(Arc::new(cache));
-        self.settings.codec.get_or_insert_with(Codec::of);
+        self.draft.settings.cache = Some(Arc::new(cache));
+        self.codec.get_or_insert_with(Codec::of);
         self
     }
 
     /// Stops before these nodes; `"*"` stands for all.
     pub fn interrupt_before(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.stop_before.extend(owned(nodes));
+        self.draft.settings.stop_before.extend(owned(nodes));
         self
     }
 
     /// Stops after these nodes; `"*"` stands for all.
     pub fn interrupt_after(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.stop_after.extend(owned(nodes));
+        self.draft.settings.stop_after.extend(owned(nodes));
         self
     }
 
     /// The fields that an input may write; writes to others are dropped.
     pub fn input(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.input = Some(owned(fields).collect());
+        self.draft.settings.input = Some(owned(fields).collect());
         self
     }
 
     /// The fields that a result shows, and that a parent graph gets.
     pub fn output(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.output = Some(owned(fields).collect());
+        self.draft.settings.output = Some(owned(fields).collect());
         self
     }
 
     /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them. For all other
     /// nodes they are empty, whatever they hold.
     pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
-        self.settings.hidden.extend(owned(fields));
+        self.draft.settings.hidden.extend(owned(fields));
         self
     }
 
     /// Limits how long one step may take.
     pub fn step_timeout(&mut self, limit: std::time::Duration) -> &mut Self {
-        self.settings.step_timeout = Some(limit);
+        self.draft.settings.step_timeout = Some(limit);
         self
     }
 
@@ -514,14 +500,63 @@ impl<S: State> StateGraph<S> {
     /// # }
     /// ```
     pub fn ignore_unknown_targets(&mut self, ignore: bool) -> &mut Self {
-        self.settings.ignores_unknown = ignore;
+        self.draft.settings.ignores_unknown = ignore;
         self
     }
 
     /// Logs every step and task at `info` level through `tracing`.
     pub fn debug(&mut self, debug: bool) -> &mut Self {
-        self.settings.debug = debug;
+        self.draft.settings.debug = debug;
         self
+    }
+}
+
+impl<S: State> StateGraph<S> {
+    /// Freezes the graph.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each mistake naming the place and the way out.
+    pub fn compile(&self) -> Result<CompiledStateGraph<S>, CompilationError> {
+        let ty = Typed::<S>::new(self.schema.clone(), self.codec);
+        let draft = GraphDraft { ty: Arc::new(ty), ..self.draft.clone() };
+        draft.compile(EventData::<AnyState>::boxed::<S>).map(CompiledStateGraph::of)
+    }
+}
+
+impl GraphDraft {
+    fn new(ty: Arc<dyn StateType>, clashes: Vec<(String, String)>) -> Self {
+        Self {
+            ty,
+            clashes,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            joins: Vec::new(),
+            branches: Vec::new(),
+            defaults: NodeRules::default(),
+            settings: Settings::named(DEFAULT_NAME.to_owned()),
+        }
+    }
+
+    pub(crate) fn fields(&self) -> &[FieldSpec] {
+        self.ty.fields()
+    }
+
+    /// An edge from one node; or from several, which then wait for each other.
+    fn add_edge(&mut self, from: Result<String, Vec<String>>, to: String) {
+        match from {
+            Ok(from) => {
+                if !self.edges.iter().any(|(f, t)| *f == from && *t == to) {
+                    self.edges.push((from, to));
+                }
+            }
+            Err(sources) => self.joins.push((sources, to)),
+        }
+    }
+
+    fn add_branch(&mut self, from: String, path: Path, map: Option<Vec<(String, String)>>, then: Option<String>) {
+        let targets = |t: &[&str]| t.iter().map(|t| ((*t).to_owned(), (*t).to_owned())).collect();
+        let map = map.or_else(|| path.targets.map(targets));
+        self.branches.push(Branch { from, path, map, then });
     }
 
     /// Names of nodes, for hints.

@@ -8,19 +8,18 @@ use crate::cache::Cache;
 use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
-use crate::graph::build::{Persistence, Settings, StateGraph};
+use crate::graph::build::{GraphDraft, Persistence, Settings};
 use crate::graph::diagnose::{self, Diagnostic};
 use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
-use crate::node::{AnyNode, AnyOutcome, BoxedNode, CachePolicy, NodeDefaults, NodeOptions};
+use crate::node::{AnyNode, AnyOutcome, CacheRule, NodeRules};
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
+    BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt, TypedEvent,
 };
-use crate::state::erased::{AnyState, StateType, Typed};
+use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, State};
 use crate::store::Store;
-use crate::stream::EventData;
 use crate::value::Blob;
 
 /// A frozen graph: immutable, cheap to clone, shared between threads.
@@ -51,6 +50,18 @@ pub(crate) struct GraphCore {
     pub(crate) debug: bool,
 }
 
+impl GraphCore {
+    pub(crate) fn new(plan: Plan, settings: Settings, diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            plan: Arc::new(Plan { diagnostics, ..plan }),
+            persistence: settings.checkpointer,
+            store: settings.store,
+            cache: settings.cache,
+            debug: settings.debug,
+        }
+    }
+}
+
 impl<S: State> Clone for CompiledStateGraph<S> {
     fn clone(&self) -> Self {
         Self { core: self.core.clone(), state: PhantomData }
@@ -78,53 +89,43 @@ impl<S: State> CompiledStateGraph<S> {
         &self.core.plan.diagnostics
     }
 
-    pub(crate) fn from_plan(plan: Plan, settings: Settings<S>, diagnostics: Vec<Diagnostic>) -> Self {
-        let core = GraphCore {
-            plan: Arc::new(Plan { diagnostics, ..plan }),
-            persistence: settings.checkpointer,
-            store: settings.store,
-            cache: settings.cache,
-            debug: settings.debug,
-        };
+    pub(crate) fn of(core: GraphCore) -> Self {
         Self { core, state: PhantomData }
     }
 }
 
-impl<S: State> StateGraph<S> {
-    /// Freezes the graph.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it, each mistake naming the place and the way out.
-    pub fn compile(&self) -> Result<CompiledStateGraph<S>, CompilationError> {
-        let mistakes = check(self);
+impl GraphDraft {
+    /// Freezes the graph. `event` gives its events the type of its state.
+    pub(crate) fn compile(self, event: TypedEvent) -> Result<GraphCore, CompilationError> {
+        let mistakes = check(&self);
         if !mistakes.is_empty() {
             return Err(CompilationError::new(mistakes));
         }
-        let diagnostics = diagnose::diagnose(self);
-        let (plan, settings) = freeze(self.clone());
-        Ok(CompiledStateGraph::from_plan(plan, settings, diagnostics))
+        let diagnostics = diagnose::diagnose(&self);
+        let (plan, settings) = freeze(self, event);
+        Ok(GraphCore::new(plan, settings, diagnostics))
     }
 }
 
 // ---- mistakes ----
 
-fn check<S: State>(graph: &StateGraph<S>) -> Vec<BuildError> {
+fn check(graph: &GraphDraft) -> Vec<BuildError> {
     let mut errors = Vec::new();
     for (name, why) in &graph.clashes {
         errors.push(BuildError::BadField { name: name.clone(), why: why.clone() });
     }
-    errors.extend(reserved_fields(S::fields(&graph.schema)));
+    errors.extend(reserved_fields(graph.fields()));
     check_names(graph, &mut errors);
     check_edges(graph, &mut errors);
     check_branches(graph, &mut errors);
     check_settings(graph, &mut errors);
     check_options(graph, &mut errors);
     let names: Vec<&str> = graph.nodes.iter().map(|(name, _, _)| name.as_str()).collect();
-    errors.extend(graph.settings.evolution.mistakes(S::version(&graph.schema), &names));
+    errors.extend(graph.settings.evolution.mistakes(graph.ty.version(), &names));
     errors
 }
 
-fn check_names<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+fn check_names(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
     let mut seen = HashSet::new();
     for (name, _, _) in &graph.nodes {
         let why = match name.as_str() {
@@ -175,7 +176,7 @@ impl Known<'_> {
     }
 }
 
-fn check_edges<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+fn check_edges(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
     let known = Known(graph.names());
     for (from, to) in &graph.edges {
         if from == END {
@@ -205,7 +206,7 @@ fn check_edges<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
     }
 }
 
-fn check_branches<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+fn check_branches(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
     let known = Known(graph.names());
     let mut names = HashSet::new();
     for branch in &graph.branches {
@@ -233,7 +234,7 @@ fn check_branches<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
     }
 }
 
-fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+fn check_settings(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
     let known = Known(graph.names());
     let lists = [("interrupt_before", &graph.settings.stop_before), ("interrupt_after", &graph.settings.stop_after)];
     for (list, names) in lists {
@@ -241,7 +242,7 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
             errors.push(BuildError::UnknownInterruptNode { list, name: name.clone(), hint: known.hint(name) });
         }
     }
-    let fields = S::fields(&graph.schema);
+    let fields = graph.fields();
     check_fields(graph, "`private`", &graph.settings.hidden, errors);
     if graph.settings.step_timeout.is_some_and(|limit| limit.is_zero()) {
         let why = "a timeout must be greater than zero".to_owned();
@@ -249,7 +250,7 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
     }
     let lists = [("input", &graph.settings.input), ("output", &graph.settings.output)];
     for (place, names) in lists.into_iter().filter_map(|(p, n)| Some((p, n.as_ref()?))) {
-        check_fields::<S>(graph, &format!("`{place}`"), names, errors);
+        check_fields(graph, &format!("`{place}`"), names, errors);
         for name in names {
             if fields.iter().any(|f| f.name() == name && f.kind.is_managed()) {
                 let why = format!("managed values cannot be part of the {place}");
@@ -263,20 +264,19 @@ fn check_settings<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>)
     }
 }
 
-fn check_fields<S: State>(graph: &StateGraph<S>, place: &str, names: &[String], errors: &mut Vec<BuildError>) {
-    let fields = S::fields(&graph.schema);
+fn check_fields(graph: &GraphDraft, place: &str, names: &[String], errors: &mut Vec<BuildError>) {
+    let fields = graph.fields();
     for name in names.iter().filter(|n| !fields.iter().any(|f| f.name() == *n)) {
         let hint = Hint::near(name, fields.iter().map(crate::state::FieldSpec::name));
         errors.push(BuildError::UnknownField { place: place.to_owned(), name: name.clone(), hint });
     }
 }
 
-fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) {
+fn check_options(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
     let defaults = (&graph.defaults.timeout, &graph.defaults.retry);
     check_limits("node defaults", defaults.0.as_ref(), defaults.1.as_deref(), errors);
     check_cache("node defaults", graph.defaults.cache.as_ref(), errors);
     for (name, node, options) in &graph.nodes {
-        let node = &node.node;
         if node.levels >= MAX_LEVELS {
             errors.push(BuildError::TooDeep { node: name.clone(), levels: node.levels, limit: MAX_LEVELS });
         }
@@ -296,8 +296,8 @@ fn check_options<S: State>(graph: &StateGraph<S>, errors: &mut Vec<BuildError>) 
 }
 
 /// Results that are kept for no time.
-pub(super) fn check_cache<S: State>(place: &str, policy: Option<&CachePolicy<S>>, errors: &mut Vec<BuildError>) {
-    if let Some(why) = policy.and_then(|policy| crate::node::no_time_to_keep(policy.rule.ttl)) {
+pub(super) fn check_cache(place: &str, policy: Option<&CacheRule>, errors: &mut Vec<BuildError>) {
+    if let Some(why) = policy.and_then(|policy| crate::node::no_time_to_keep(policy.ttl)) {
         errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }
@@ -316,21 +316,21 @@ pub(super) fn check_limits(
 // ---- freezing ----
 
 /// The node that writes a run's input.
-fn start_node<S: State>() -> BoxedNode<S> {
-    AnyNode::new("", |_| Box::pin(async { Ok(AnyOutcome::default()) })).into()
+fn start_node() -> AnyNode {
+    AnyNode::new("", |_| Box::pin(async { Ok(AnyOutcome::default()) }))
 }
 
-fn freeze<S: State>(graph: StateGraph<S>) -> (Plan, Settings<S>) {
-    let StateGraph { schema, nodes, edges, joins, branches, defaults, settings, .. } = graph;
+fn freeze(graph: GraphDraft, event: TypedEvent) -> (Plan, Settings) {
+    let GraphDraft { ty, nodes, edges, joins, branches, defaults, settings, .. } = graph;
     let mut freezer = Freezer { nodes: Vec::new(), names: NameTable::default(), control: Vec::new(), defaults };
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
-    freezer.add(START, start_node(), NodeOptions::new(), &schema);
+    freezer.add(START, start_node(), NodeRules::default(), ty.fields());
     freezer.nodes[0].hidden = true;
     freezer.nodes[0].triggers.push(0);
     for (name, node, options) in nodes {
-        freezer.add(&name, node, options, &schema);
+        freezer.add(&name, node, options, ty.fields());
     }
-    freezer.add_default_handler(&schema);
+    freezer.add_default_handler(ty.fields());
     let mut edges = edges;
     let mut frozen_branches = Vec::new();
     for branch in branches {
@@ -345,35 +345,35 @@ fn freeze<S: State>(graph: StateGraph<S>) -> (Plan, Settings<S>) {
         let from = freezer.names[branch.from.as_str()];
         freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
-    freezer.hide(&settings.hidden, S::fields(&schema));
-    let plan = finish::<S>(freezer.nodes, freezer.names, freezer.control, schema, &settings);
+    freezer.hide(&settings.hidden, ty.fields());
+    let plan = finish(freezer.nodes, freezer.names, freezer.control, (ty, event), &settings);
     (plan, settings)
 }
 
-struct Freezer<S: State> {
+struct Freezer {
     nodes: Vec<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
-    defaults: NodeDefaults<S>,
+    defaults: NodeRules,
 }
 
-impl<S: State> Freezer<S> {
-    fn add(&mut self, name: &str, run: BoxedNode<S>, options: NodeOptions<S>, schema: &S::Schema) {
+impl Freezer {
+    fn add(&mut self, name: &str, run: AnyNode, options: NodeRules, state: &[FieldSpec]) {
         let handler = options.handler.clone();
         let fields = options.fields.clone();
-        let ix = self.push(name, run, options, schema);
+        let ix = self.push(name, run, options, state);
         if let Some(handler) = handler {
-            let options = NodeOptions { fields, ..NodeOptions::new() };
-            let handler_ix = self.push(&format!("{HANDLER_OF}{name}"), handler, options, schema);
+            let options = NodeRules { fields, ..NodeRules::default() };
+            let handler_ix = self.push(&format!("{HANDLER_OF}{name}"), handler, options, state);
             self.nodes[handler_ix].is_handler = true;
             self.nodes[ix].handler = Some(handler_ix);
         }
     }
 
-    fn push(&mut self, name: &str, run: BoxedNode<S>, options: NodeOptions<S>, schema: &S::Schema) -> usize {
+    fn push(&mut self, name: &str, run: AnyNode, options: NodeRules, state: &[FieldSpec]) -> usize {
         let ix = self.nodes.len();
         self.names.insert(name.into(), ix);
-        let mut node = node_plan(name, run, options, schema);
+        let mut node = node_plan(name, run, options, state);
         if name != START {
             let kind = if node.defer { ControlKind::BranchDeferred } else { ControlKind::Branch };
             node.triggers.push(self.control.len());
@@ -383,10 +383,10 @@ impl<S: State> Freezer<S> {
         ix
     }
 
-    fn add_default_handler(&mut self, schema: &S::Schema) {
+    fn add_default_handler(&mut self, state: &[FieldSpec]) {
         let default = self.defaults.handler.clone();
         let handler = default.map(|run| {
-            let ix = self.push(DEFAULT_HANDLER, run, NodeOptions::new(), schema);
+            let ix = self.push(DEFAULT_HANDLER, run, NodeRules::default(), state);
             self.nodes[ix].is_handler = true;
             ix
         });
@@ -397,8 +397,7 @@ impl<S: State> Freezer<S> {
             }
             node.timeout = node.timeout.or(self.defaults.timeout);
             if !node.is_handler {
-                node.cache =
-                    node.cache.take().or_else(|| self.defaults.cache.as_ref().map(|policy| policy.rule.clone()));
+                node.cache = node.cache.take().or_else(|| self.defaults.cache.clone());
                 node.handler = node.handler.or(handler);
             }
         }
@@ -447,16 +446,11 @@ impl<S: State> Freezer<S> {
     }
 }
 
-pub(crate) fn node_plan<S: State>(
-    name: &str,
-    run: BoxedNode<S>,
-    options: NodeOptions<S>,
-    schema: &S::Schema,
-) -> NodePlan {
-    let place = |f: &String| S::fields(schema).iter().position(|spec| spec.name() == f);
+pub(crate) fn node_plan(name: &str, run: AnyNode, options: NodeRules, fields: &[FieldSpec]) -> NodePlan {
+    let place = |f: &String| fields.iter().position(|spec| spec.name() == f);
     NodePlan {
         name: name.into(),
-        run: run.node,
+        run,
         hidden: false,
         plain: false,
         quick_branches: false,
@@ -475,7 +469,7 @@ pub(crate) fn node_plan<S: State>(
         reads: options.fields.map(|fields| fields.iter().filter_map(place).collect()),
         retry: options.retry.unwrap_or_default().into(),
         timeout: options.timeout,
-        cache: options.cache.map(|policy| policy.rule),
+        cache: options.cache,
         handler: None,
         is_handler: false,
         defer: options.defer,
@@ -487,14 +481,13 @@ pub(crate) fn node_plan<S: State>(
 }
 
 /// Works out everything that follows from nodes, channels and settings.
-pub(crate) fn finish<S: State>(
+pub(crate) fn finish(
     mut nodes: Vec<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
-    schema: Arc<S::Schema>,
-    settings: &Settings<S>,
+    (ty, event): (Arc<dyn StateType>, TypedEvent),
+    settings: &Settings,
 ) -> Plan {
-    let ty: Arc<dyn StateType> = Arc::new(Typed::<S>::new(schema, settings.codec));
     let fields = ty.fields();
     rank(&mut nodes);
     let (triggered, seen_len) = wire(&mut nodes, &control, fields);
@@ -542,7 +535,7 @@ pub(crate) fn finish<S: State>(
         nodes,
         names,
         control,
-        event: EventData::<AnyState>::boxed::<S>,
+        event,
         ty: ty.clone(),
     };
     let shape = crate::engine::shape(&plan);

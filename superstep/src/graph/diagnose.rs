@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use crate::graph::build::StateGraph;
+use crate::graph::build::GraphDraft;
 use crate::names::{END, START};
-use crate::node::BoxedNode;
-use crate::state::State;
+use crate::node::AnyNode;
 
 /// Something in a graph that is legal but probably not meant; see [`CompiledStateGraph::diagnostics`](crate::CompiledStateGraph::diagnostics).
 ///
@@ -83,7 +82,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-pub(crate) fn diagnose<S: State>(graph: &StateGraph<S>) -> Vec<Diagnostic> {
+pub(crate) fn diagnose(graph: &GraphDraft) -> Vec<Diagnostic> {
     let map = Map::of(graph);
     let mut found = Vec::new();
     map.unreachable(&mut found);
@@ -102,7 +101,7 @@ struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    fn of<S: State>(graph: &'a StateGraph<S>) -> Self {
+    fn of(graph: &'a GraphDraft) -> Self {
         let nodes: Vec<&str> = graph.nodes.iter().map(|(n, _, _)| n.as_str()).collect();
         let mut next: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut open_ended = BTreeSet::new();
@@ -123,12 +122,12 @@ impl<'a> Map<'a> {
                 None => drop(open_ended.insert(branch.from.as_str())),
             }
         }
-        let steers = |handler: &Option<BoxedNode<S>>| handler.as_ref().is_some_and(|h| h.node.steers);
+        let steers = |handler: &Option<AnyNode>| handler.as_ref().is_some_and(|h| h.steers);
         let handled_anywhere = steers(&graph.defaults.handler);
         for (name, node, options) in &graph.nodes {
             match &options.destinations {
                 Some(known) => known.iter().for_each(|(to, _)| add(name, to)),
-                None if node.node.steers || steers(&options.handler) || handled_anywhere => {
+                None if node.steers || steers(&options.handler) || handled_anywhere => {
                     open_ended.insert(name);
                 }
                 None => {}
@@ -165,7 +164,7 @@ impl<'a> Map<'a> {
     }
 
     /// The steps in which each node may run, on static edges without going round a loop.
-    fn steps<S: State>(graph: &'a StateGraph<S>) -> BTreeMap<&'a str, BTreeSet<usize>> {
+    fn steps(graph: &'a GraphDraft) -> BTreeMap<&'a str, BTreeSet<usize>> {
         let mut steps: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
         let mut wave: BTreeSet<&str> = BTreeSet::from([START]);
         for step in 1..=graph.nodes.len() {
@@ -184,7 +183,7 @@ impl<'a> Map<'a> {
     }
 
     /// Whether static edges alone lead from a node back to it; then it is meant to run again.
-    fn on_static_loop<S: State>(graph: &'a StateGraph<S>, node: &str) -> bool {
+    fn on_static_loop(graph: &'a GraphDraft, node: &str) -> bool {
         let mut seen = BTreeSet::from([node]);
         loop {
             let reached = graph.edges.iter().filter(|(from, _)| seen.contains(from.as_str()));
@@ -200,7 +199,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    fn may_run_twice<S: State>(graph: &'a StateGraph<S>, found: &mut Vec<Diagnostic>) {
+    fn may_run_twice(graph: &'a GraphDraft, found: &mut Vec<Diagnostic>) {
         let deferred: BTreeSet<&str> =
             graph.nodes.iter().filter(|(_, _, o)| o.defer).map(|(n, _, _)| n.as_str()).collect();
         for (node, steps) in Self::steps(graph) {
@@ -211,10 +210,9 @@ impl<'a> Map<'a> {
     }
 }
 
-fn same_field<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
+fn same_field(graph: &GraphDraft, found: &mut Vec<Diagnostic>) {
     let steps = Map::steps(graph);
-    let last_value =
-        |f: &str| S::fields(&graph.schema).iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
+    let last_value = |f: &str| graph.fields().iter().any(|s| s.name() == f && s.kind == crate::FieldKind::LastValue);
     let mut writers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, _, options) in &graph.nodes {
         for field in options.writes.iter().flatten().filter(|f| last_value(f)) {
@@ -234,7 +232,7 @@ fn same_field<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn goto_beside_edges<S: State>(graph: &StateGraph<S>, found: &mut Vec<Diagnostic>) {
+fn goto_beside_edges(graph: &GraphDraft, found: &mut Vec<Diagnostic>) {
     for (name, _, options) in &graph.nodes {
         let edges: Vec<String> =
             graph.edges.iter().filter(|(from, to)| from == name && to != END).map(|(_, to)| to.clone()).collect();

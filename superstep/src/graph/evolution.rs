@@ -119,7 +119,7 @@ impl<S: State> StateGraph<S> {
         from: u32,
         migration: impl Fn(&mut SavedFields) -> R + Send + Sync + 'static,
     ) -> &mut Self {
-        self.settings.evolution.migrations.push((from, Arc::new(move |fields| migration(fields).into())));
+        self.draft.settings.evolution.migrations.push((from, Arc::new(move |fields| migration(fields).into())));
         self
     }
 
@@ -138,7 +138,7 @@ impl<S: State> StateGraph<S> {
     }
 
     fn fate(&mut self, old: String, fate: Fate) -> &mut Self {
-        self.settings.evolution.fates.push((old, fate));
+        self.draft.settings.evolution.fates.push((old, fate));
         self
     }
 }

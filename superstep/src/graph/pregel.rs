@@ -13,16 +13,19 @@ use crate::checkpoint::Checkpointer;
 use crate::context::Context;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{CompiledStateGraph, check_cache, check_limits, finish, node_plan, reserved_fields};
+use crate::graph::compile::{
+    CompiledStateGraph, GraphCore, check_cache, check_limits, finish, node_plan, reserved_fields,
+};
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
 use crate::node::{
-    AnyNode, BoxedNode, CachePolicy, Call, FromContext, Given, NodeFuture, NodeOptions, Outcome, RetryPolicy,
-    TimeoutPolicy,
+    AnyNode, CachePolicy, Call, FromContext, Given, NodeFuture, NodeRules, Outcome, RetryPolicy, TimeoutPolicy,
 };
 use crate::plan::{Fields, InputMode, NameTable};
+use crate::state::erased::{AnyState, StateType, Typed};
 use crate::state::{Codec, FieldSpec, Put, State};
 use crate::store::Store;
+use crate::stream::EventData;
 
 type StepFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 
@@ -175,7 +178,7 @@ impl NodeBuilder {
         self
     }
 
-    fn boxed(self) -> BoxedNode<JsonState> {
+    fn boxed(self) -> AnyNode {
         let run = move |call: Call<'_>| -> NodeFuture {
             let input = self.input(&call);
             let (steps, writes) = (self.steps.clone(), self.writes.clone());
@@ -197,7 +200,7 @@ impl NodeBuilder {
                     .erased())
             })
         };
-        AnyNode::new("", run).into()
+        AnyNode::new("", run)
     }
 
     /// What it reads, or what it was sent.
@@ -300,8 +303,7 @@ pub struct Pregel;
 impl Pregel {
     /// Starts a graph.
     pub fn builder() -> PregelBuilder {
-        let mut settings = Settings::named(PREGEL_NAME.to_owned());
-        settings.codec = Some(Codec::of());
+        let settings = Settings::named(PREGEL_NAME.to_owned());
         PregelBuilder {
             fields: JsonFields::default(),
             nodes: Vec::new(),
@@ -324,7 +326,7 @@ pub struct PregelBuilder {
     nodes: Vec<(String, NodeBuilder)>,
     input: Vec<String>,
     output: Vec<String>,
-    settings: Settings<JsonState>,
+    settings: Settings,
 }
 
 impl PregelBuilder {
@@ -385,28 +387,31 @@ impl PregelBuilder {
         if !mistakes.is_empty() {
             return Err(CompilationError::new(mistakes));
         }
-        let place = |name: &String| self.fields.place(name);
+        let fields = Arc::new(self.fields);
+        let ty: Arc<dyn StateType> = Arc::new(Typed::<JsonState>::new(fields.clone(), Some(Codec::of())));
+        let place = |name: &String| fields.place(name);
         let input: Vec<usize> = self.input.iter().filter_map(place).collect();
         let output: Vec<usize> = self.output.iter().filter_map(place).collect();
         let mut names = NameTable::default();
         let mut nodes = Vec::new();
         for (name, builder) in self.nodes {
             names.insert(name.as_str().into(), nodes.len());
-            let mut options = NodeOptions::new();
+            let mut options = NodeRules::default();
             options.retry = (!builder.retry.is_empty()).then(|| builder.retry.clone());
             options.timeout = builder.timeout;
-            options.cache = builder.cache.clone();
+            options.cache = builder.cache.clone().map(|policy| policy.rule);
             options.metadata = builder.metadata.clone();
             options.fields = Some(builder.reads.clone());
-            let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(|t| self.fields.place(t)).collect();
-            let mut node = node_plan(&name, builder.boxed(), options, &self.fields);
+            let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(place).collect();
+            let mut node = node_plan(&name, builder.boxed(), options, ty.fields());
             node.triggers = triggers;
             nodes.push(node);
         }
-        let mut plan = finish::<JsonState>(nodes, names, Vec::new(), Arc::new(self.fields), &self.settings);
+        let mut plan =
+            finish(nodes, names, Vec::new(), (ty, EventData::<AnyState>::boxed::<JsonState>), &self.settings);
         plan.input = InputMode::Fields(input);
         plan.output = Fields::many(output);
-        Ok(CompiledStateGraph::from_plan(plan, self.settings, Vec::new()))
+        Ok(CompiledStateGraph::of(GraphCore::new(plan, self.settings, Vec::new())))
     }
 
     fn mistakes(&self) -> Vec<BuildError> {
@@ -428,7 +433,7 @@ impl PregelBuilder {
         for (name, node) in &self.nodes {
             let place = format!("node `{name}`");
             check_limits(&place, node.timeout.as_ref(), Some(&node.retry), &mut errors);
-            check_cache(&place, node.cache.as_ref(), &mut errors);
+            check_cache(&place, node.cache.as_ref().map(|policy| &policy.rule), &mut errors);
             if node.triggers.is_empty() {
                 let why = "nothing wakes it; let it subscribe to a channel with `subscribe_to`".to_owned();
                 errors.push(BuildError::BadOption { place, why });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{BoxedNode, FromInput, IntoNode};
+use super::{AnyNode, FromInput, IntoNode};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::state::State;
 use crate::wall::caught;
@@ -327,11 +327,18 @@ impl NodeError {
 /// ```
 #[derive(Clone)]
 pub struct NodeOptions<S: State> {
+    pub(crate) rules: NodeRules,
+    state: PhantomData<fn(S)>,
+}
+
+/// What options say of a node, without the type of its state.
+#[derive(Clone, Default)]
+pub(crate) struct NodeRules {
     pub(crate) retry: Option<Vec<RetryPolicy>>,
     pub(crate) timeout: Option<TimeoutPolicy>,
-    pub(crate) cache: Option<CachePolicy<S>>,
+    pub(crate) cache: Option<CacheRule>,
     pub(crate) defer: bool,
-    pub(crate) handler: Option<BoxedNode<S>>,
+    pub(crate) handler: Option<AnyNode>,
     pub(crate) metadata: BTreeMap<String, Value>,
     pub(crate) destinations: Option<Vec<(String, Option<String>)>>,
     pub(crate) fields: Option<Vec<String>>,
@@ -348,41 +355,30 @@ impl<S: State> Default for NodeOptions<S> {
 impl<S: State> NodeOptions<S> {
     /// No options.
     pub fn new() -> Self {
-        Self {
-            retry: None,
-            timeout: None,
-            cache: None,
-            defer: false,
-            handler: None,
-            metadata: BTreeMap::new(),
-            destinations: None,
-            fields: None,
-            blocking: false,
-            writes: None,
-        }
+        Self { rules: NodeRules::default(), state: PhantomData }
     }
 
     /// Runs the node again when it fails. Given several times, the first policy that is for an error is used.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry.get_or_insert_default().push(policy);
+        self.rules.retry.get_or_insert_default().push(policy);
         self
     }
 
     /// Limits how long an attempt may take; a bare duration limits the whole attempt.
     pub fn timeout(mut self, policy: impl Into<TimeoutPolicy>) -> Self {
-        self.timeout = Some(policy.into());
+        self.rules.timeout = Some(policy.into());
         self
     }
 
     /// Keeps results.
     pub fn cache(mut self, policy: CachePolicy<S>) -> Self {
-        self.cache = Some(policy);
+        self.rules.cache = Some(policy.rule);
         self
     }
 
     /// Runs the node only when nothing else is left to run.
     pub fn defer(mut self) -> Self {
-        self.defer = true;
+        self.rules.defer = true;
         self
     }
 
@@ -392,26 +388,26 @@ impl<S: State> NodeOptions<S> {
     /// with, even if it had finished. Put its effects into a [`Task`](crate::Task), whose result is kept, or use
     /// [`Context::idempotency_key`](crate::Context::idempotency_key), which is the same in both runs.
     pub fn error_handler<M>(mut self, handler: impl IntoNode<S, M>) -> Self {
-        self.handler = Some(handler.into_node());
+        self.rules.handler = Some(handler.into_node().node);
         self
     }
 
     /// Says something about the node; drawn, shown in the `tasks` and `messages` streams, and read by the node with
     /// [`Context::metadata`](crate::Context::metadata).
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        self.rules.metadata.insert(key.into(), value.into());
         self
     }
 
     /// Where the node's commands may lead: for drawing and checking, not enforced.
     pub fn destinations<N: Into<String>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
-        self.destinations.get_or_insert_default().extend(nodes.into_iter().map(|n| (n.into(), None)));
+        self.rules.destinations.get_or_insert_default().extend(nodes.into_iter().map(|n| (n.into(), None)));
         self
     }
 
     /// A destination with a label to draw.
     pub fn destination(mut self, node: impl Into<String>, label: impl Into<String>) -> Self {
-        self.destinations.get_or_insert_default().push((node.into(), Some(label.into())));
+        self.rules.destinations.get_or_insert_default().push((node.into(), Some(label.into())));
         self
     }
 
@@ -442,13 +438,13 @@ impl<S: State> NodeOptions<S> {
     /// # }
     /// ```
     pub fn fields<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
-        self.fields = Some(fields.into_iter().map(Into::into).collect());
+        self.rules.fields = Some(fields.into_iter().map(Into::into).collect());
         self
     }
 
     /// The fields that the node writes: for checking that no two nodes of a step write one last-value field.
     pub fn writes<N: Into<String>>(mut self, fields: impl IntoIterator<Item = N>) -> Self {
-        self.writes = Some(fields.into_iter().map(Into::into).collect());
+        self.rules.writes = Some(fields.into_iter().map(Into::into).collect());
         self
     }
 
@@ -456,7 +452,7 @@ impl<S: State> NodeOptions<S> {
     ///
     /// The nodes of a step share one thread until they wait, so one that never waits holds the others up.
     pub fn blocking(mut self) -> Self {
-        self.blocking = true;
+        self.rules.blocking = true;
         self
     }
 }
@@ -472,10 +468,8 @@ impl<S: State> NodeOptions<S> {
 /// ```
 #[derive(Clone)]
 pub struct NodeDefaults<S: State> {
-    pub(crate) retry: Option<Vec<RetryPolicy>>,
-    pub(crate) timeout: Option<TimeoutPolicy>,
-    pub(crate) cache: Option<CachePolicy<S>>,
-    pub(crate) handler: Option<BoxedNode<S>>,
+    pub(crate) rules: NodeRules,
+    state: PhantomData<fn(S)>,
 }
 
 impl<S: State> Default for NodeDefaults<S> {
@@ -487,30 +481,30 @@ impl<S: State> Default for NodeDefaults<S> {
 impl<S: State> NodeDefaults<S> {
     /// No defaults.
     pub fn new() -> Self {
-        Self { retry: None, timeout: None, cache: None, handler: None }
+        Self { rules: NodeRules::default(), state: PhantomData }
     }
 
     /// The retry policies of nodes and handlers without their own.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry.get_or_insert_default().push(policy);
+        self.rules.retry.get_or_insert_default().push(policy);
         self
     }
 
     /// The timeout of nodes and handlers without their own.
     pub fn timeout(mut self, policy: impl Into<TimeoutPolicy>) -> Self {
-        self.timeout = Some(policy.into());
+        self.rules.timeout = Some(policy.into());
         self
     }
 
     /// The cache policy of nodes without their own.
     pub fn cache(mut self, policy: CachePolicy<S>) -> Self {
-        self.cache = Some(policy);
+        self.rules.cache = Some(policy.rule);
         self
     }
 
     /// The error handler of nodes without their own.
     pub fn error_handler<M>(mut self, handler: impl IntoNode<S, M>) -> Self {
-        self.handler = Some(handler.into_node());
+        self.rules.handler = Some(handler.into_node().node);
         self
     }
 }

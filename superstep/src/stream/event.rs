@@ -375,12 +375,46 @@ impl<S: ?Sized> NodeUpdate<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update(by))]);
-        if self.cached {
-            map.insert("__metadata__".to_owned(), json!({ "cached": true }));
-        }
-        Value::Object(map)
+        update_json(&self.node, self.cached, self.writes.as_update(by))
     }
+}
+
+// What is shown of an event as JSON is made here for all types of states.
+
+fn update_json(node: &str, cached: bool, update: Value) -> Value {
+    let mut map = Map::from_iter([(node.to_owned(), update)]);
+    if cached {
+        map.insert("__metadata__".to_owned(), json!({ "cached": true }));
+    }
+    Value::Object(map)
+}
+
+fn start_json(
+    (id, name): (TaskId, &str),
+    input: Value,
+    triggers: &[String],
+    said: &BTreeMap<String, Value>,
+    tags: &[String],
+) -> Value {
+    let mut value = json!({ "id": id.to_string(), "name": name, "input": input, "triggers": triggers });
+    if !said.is_empty() {
+        value["metadata"] = json!(said);
+    }
+    if !tags.is_empty() {
+        value["metadata"]["tags"] = json!(tags);
+    }
+    value
+}
+
+fn end_json((id, name): (TaskId, &str), error: Option<&TaskError>, result: Value, interrupts: &[Interrupt]) -> Value {
+    json!({
+        "id": id.to_string(), "name": name, "error": error.map(|e| &e.message), "result": result, "interrupts": interrupts,
+    })
+}
+
+fn debug_json(step: i64, at: SystemTime, kind: &str, payload: Option<Value>) -> Value {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    json!({ "step": step, "timestamp": since.as_secs_f64(), "type": kind, "payload": payload })
 }
 
 /// A chat message in a stream.
@@ -459,16 +493,7 @@ impl<S: State> TaskStart<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        let input = self.input.json(by);
-        let mut value =
-            json!({ "id": self.id.to_string(), "name": self.name, "input": input, "triggers": self.triggers });
-        if !self.metadata.is_empty() {
-            value["metadata"] = json!(self.metadata);
-        }
-        if !self.tags.is_empty() {
-            value["metadata"]["tags"] = json!(self.tags);
-        }
-        value
+        start_json((self.id, &self.name), self.input.json(by), &self.triggers, &self.metadata, &self.tags)
     }
 }
 
@@ -515,10 +540,7 @@ impl<S: State> TaskEnd<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        json!({
-            "id": self.id.to_string(), "name": self.name, "error": self.error.as_ref().map(|e| &e.message),
-            "result": self.writes.as_named_result(by), "interrupts": self.interrupts,
-        })
+        end_json((self.id, &self.name), self.error.as_ref(), self.writes.as_named_result(by), &self.interrupts)
     }
 }
 
@@ -567,7 +589,6 @@ impl<S: State> DebugEvent<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        json!({ "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.json(by) })
+        debug_json(self.step, self.at, self.kind(), self.event.json(by))
     }
 }
