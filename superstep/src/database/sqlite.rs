@@ -166,7 +166,7 @@ impl SqliteDatabase {
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        here::block(with, |with| self.0.writer.write_here(synced, with, job))
+        self.here(with, |writer, with| writer.write_here(synced, with, job))
     }
 
     /// The same for a job of one statement that reads little.
@@ -175,7 +175,15 @@ impl SqliteDatabase {
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        here::block(with, |with| self.0.writer.read_here(with, job))
+        self.here(with, |writer, with| writer.read_here(with, job))
+    }
+
+    fn here<R, W>(&self, with: W, job: impl FnOnce(&Writer, W) -> Result<R, W>) -> Result<R, W> {
+        // Asked before a worker is blocked: that hands its other tasks to another thread, whatever comes of the job.
+        if self.0.writer.is_busy() {
+            return Err(with);
+        }
+        here::block(with, |with| job(&self.0.writer, with))
     }
 
     /// Runs `job` on a snapshot that has all writes that were answered before this call. It must not write.

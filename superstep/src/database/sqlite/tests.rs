@@ -107,6 +107,34 @@ async fn a_job_that_is_waited_for_does_not_pass_those_before_it() {
     assert_eq!(worker(&database).await, thread::current().id());
 }
 
+/// Every save on a busy server handed the tasks of its worker to another thread, and only then asked whether others wrote.
+#[test]
+fn a_job_that_cannot_be_done_on_the_spot_hands_no_worker_over() {
+    let file = File::new();
+    let database = file.open();
+    let started = Arc::new(AtomicUsize::new(0));
+    let count = started.clone();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1).on_thread_start(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let runtime = runtime.build().unwrap();
+    runtime.block_on(async {
+        let gate = Gate::close(&database);
+        let busy = database.clone();
+        let tried = tokio::spawn(async move {
+            let written = busy.write_here(Synced::Yes, (), |_, ()| Ok::<_, DatabaseError>(()));
+            let read = busy.read_here((), |_, ()| Ok::<_, DatabaseError>(()));
+            (written.is_err(), read.is_err())
+        });
+        assert_eq!(tried.await.unwrap(), (true, true), "others write");
+        gate.open();
+    });
+    // It ends when all its threads have, also those that have just begun.
+    drop(runtime);
+    assert_eq!(started.load(Ordering::Relaxed), 1, "only the worker");
+}
+
 #[tokio::test]
 async fn jobs_that_wait_share_one_commit() {
     let file = File::new();

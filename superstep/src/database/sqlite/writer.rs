@@ -70,6 +70,11 @@ impl Writer {
         Ok(Self { messages, thread: Mutex::new(Some(thread)), desk })
     }
 
+    /// Whether somebody else writes or waits.
+    pub(super) fn is_busy(&self) -> bool {
+        self.desk.free_lane().is_none()
+    }
+
     /// Does it on this thread, if nobody else writes or waits; or gives back what it works with.
     pub(super) fn write_here<W, T, E: From<DatabaseError>>(
         &self,
