@@ -11,7 +11,6 @@
 //! - [`Pitch`]: how many rows there are from one outline to the next, and how many pieces one gathers.
 //! - [`Inputs`]: inputs that were saved last, so that the first step after them need not save them again.
 //! - [`KnownShapes`]: shapes that the database has, so that they are sent once.
-//! - [`Trails`]: the last rows that were written, so that outlines need not read them again.
 //! - [`Made`]: a row without what is in it, as housekeeping looks at it.
 
 mod body;
@@ -23,8 +22,6 @@ mod removal;
 mod shelf;
 #[cfg(feature = "sqlite")]
 mod took;
-#[cfg(feature = "sqlite")]
-mod trails;
 
 use std::time::{Duration, SystemTime};
 
@@ -34,13 +31,9 @@ pub(crate) use inputs::Inputs;
 pub(crate) use known_shapes::KnownShapes;
 pub(crate) use outline::Outline;
 pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
-#[cfg(feature = "sqlite")]
-pub(crate) use shelf::Row;
 pub(crate) use shelf::{Missing, Shelf};
 #[cfg(feature = "sqlite")]
 pub(crate) use took::take_in;
-#[cfg(feature = "sqlite")]
-pub(crate) use trails::{Trail, Trails};
 
 use crate::id::{CheckpointId, TaskId};
 

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, Inputs, KnownShapes, Pitch, Row, Trails, micros};
+use super::rows::{Desk, Inputs, KnownShapes, Pitch, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Swept, TaskRecord, check_name,
@@ -223,15 +223,14 @@ impl SqliteSaver {
 struct Settings {
     seal: Seal,
     ttl: Option<Duration>,
-    trails: Trails,
     pitch: Pitch,
     rows_read: Arc<AtomicU64>,
 }
 
 impl Settings {
     fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
-        let Settings { seal, trails, pitch, rows_read, .. } = self;
-        Work { connection, seal, cutoff: self.cutoff(), trails, pitch: *pitch, rows_read }
+        let Settings { seal, pitch, rows_read, .. } = self;
+        Work { connection, seal, cutoff: self.cutoff(), pitch: *pitch, rows_read }
     }
 
     /// Threads that were used last at this moment or before have expired.
@@ -245,7 +244,6 @@ struct Work<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
-    trails: &'a Trails,
     pitch: Pitch,
     rows_read: &'a AtomicU64,
 }
@@ -284,9 +282,8 @@ impl Checkpointer for SqliteSaver {
             Ok(row) => Box::new(row),
             Err(error) => return Saving::done(Err(error)),
         };
-        let (shape, known) = (row.new_shape(), Row::bare(checkpoint));
-        let saving = self.save(lease, (row, known), |work, lease, (row, known)| work.put(lease, &row, known));
-        self.shapes.add_with(saving, shape)
+        let shape = row.new_shape();
+        self.shapes.add_with(self.save(lease, row, |work, lease, row| work.put(lease, &row)), shape)
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {

@@ -7,8 +7,6 @@ use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{
     Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
 };
-#[cfg(feature = "sqlite")]
-use crate::checkpoint::{Shape, SharedMap};
 use crate::id::CheckpointId;
 
 /// A checkpoint's row, opened.
@@ -22,39 +20,6 @@ pub(crate) struct Row {
     /// Whether it had any.
     pub(crate) needs_base: bool,
     pub(crate) outline: Option<Outline>,
-}
-
-#[cfg(feature = "sqlite")]
-impl Row {
-    /// As much of a row as an outline is made of.
-    pub(crate) fn bare(record: &CheckpointRecord) -> Box<Self> {
-        let record = CheckpointRecord {
-            format: record.format,
-            id: record.id,
-            parent: record.parent,
-            base: record.base,
-            head: record.head,
-            run: None,
-            source: record.source,
-            step: record.step,
-            created_at: record.created_at,
-            metadata: SharedMap::default(),
-            parents: SharedMap::default(),
-            shape: Shape::none(),
-            control: Blob::default(),
-            fields: record.fields.clone(),
-            writes: Vec::new(),
-        };
-        Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None })
-    }
-
-    /// Leaves as much of a row that needs no base as an outline is made of.
-    pub(crate) fn strip(&mut self) {
-        let CheckpointRecord { run, metadata, parents, shape, control, writes, .. } = &mut self.record;
-        (*run, *metadata, *parents) = (None, SharedMap::default(), SharedMap::default());
-        (*shape, *control, *writes) = (Shape::none(), Blob::default(), Vec::new());
-        (self.has_shape, self.needs_base, self.outline) = (false, false, None);
-    }
 }
 
 /// A write in the tail of a field that lies in the base's control part.

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use crate::checkpoint::rows::{
-    Desk, NewRow, Outline, PendingRow, RawPending, Row, Shelf, Trail, id_bytes, id_from, micros, take_in,
+    Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros, take_in,
 };
 use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -21,8 +21,6 @@ struct Leased {
     thread: i64,
     space: Option<i64>,
     head: Option<CheckpointId>,
-    /// How often rows were removed from it.
-    removals: i64,
     /// How far the row that was asked for is from an outline, if it is there.
     depth: Option<i64>,
     /// Whether there are pending writes of the task that was asked for under that row.
@@ -32,23 +30,10 @@ struct Leased {
 /// A namespace whose head was moved to a new row.
 struct Moved {
     space: i64,
-    removals: i64,
     /// How far the new row is from an outline.
     depth: i64,
     /// Whether there are pending writes of the task that was asked for under its base.
     has_pending: bool,
-}
-
-impl Moved {
-    /// The trail that ends with the new row: the one of before, if it still holds.
-    fn trail(&self, before: Option<Trail>, row: &NewRow, known: Box<Row>) -> Trail {
-        let holds =
-            |trail: &Trail| trail.space == self.space && trail.removals == self.removals && row.base == row.head;
-        match before.filter(holds) {
-            Some(trail) => trail.go_on(known, self.depth),
-            None => Trail::start(self.space, self.removals, known, self.depth),
-        }
-    }
 }
 
 impl Work<'_> {
@@ -65,43 +50,23 @@ impl Work<'_> {
         self.done(next())
     }
 
-    /// Adds a row; `known` is what whoever writes it knows of it.
-    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow, known: Box<Row>) -> Result<(), CheckpointError> {
-        let trail = self.trails.take(lease, row.head);
+    /// Adds a row with what its tasks wrote, and an outline if it is time.
+    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
         let only = to_take_in(row);
-        let (trail, took) = match trail {
-            Some(trail) if self.goes_along(&trail, lease, row, only)? => {
-                let depth = trail.depth + 1;
-                (trail.go_on(known, depth), only)
-            }
-            trail => match self.moved(lease, row, only)? {
-                Some(found) => {
-                    let took = only.filter(|_| !found.has_pending);
-                    (found.trail(trail, row, known), took)
-                }
-                None => return Ok(()),
-            },
-        };
-        let trail = self.add_with_writes(lease, row, trail, took)?;
-        self.trails.put(lease, trail);
-        Ok(())
-    }
-
-    /// Moves the head from the end of a trail, if the trail and the lease still hold.
-    fn goes_along(
-        &self,
-        trail: &Trail,
-        lease: Lease<'_>,
-        row: &NewRow,
-        only: Option<&PendingRow>,
-    ) -> Result<bool, CheckpointError> {
-        if row.base != row.head || row.id <= trail.head {
-            return Ok(false);
+        let Some(moved) = self.moved(lease, row, only)? else { return Ok(()) };
+        if let Some(body) = &row.shape_body {
+            self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        let (head, now, before) = (id_bytes(row.id), micros(SystemTime::now()), id_bytes(trail.head));
-        let (epoch, task) = (lease.epoch.as_u64() as i64, only.map(|only| only.task.as_u128().to_be_bytes()));
-        let params = params![trail.space, head, now, before, trail.removals, epoch, task];
-        Ok(self.done(self.run(sql::MOVE_HEAD_ALONG, params))? > 0)
+        let desk = self.desk(lease.thread, lease.namespace);
+        let took = only.filter(|_| !moved.has_pending);
+        self.add(moved.space, row, moved.depth, took.map(take_in).as_deref())?;
+        for pending in row.pending.iter().filter(|_| took.is_none()) {
+            self.add_pending(desk, moved.space, pending, None)?;
+        }
+        if moved.depth >= self.pitch.every {
+            self.add_outline(desk, moved.space, row.id)?;
+        }
+        Ok(())
     }
 
     /// Moves the head to a new row, if it may; none if it is there already.
@@ -121,29 +86,7 @@ impl Work<'_> {
         let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", row.id));
         let depth = 1 + if row.base.is_some() { leased.depth.ok_or_else(missing)? } else { 0 };
         let space = self.move_head(&leased, lease.namespace, row.id)?;
-        Ok(Some(Moved { space, removals: leased.removals, depth, has_pending: leased.has_pending }))
-    }
-
-    /// Adds the row that is the end of a trail, with what its tasks wrote, and an outline if it is time.
-    fn add_with_writes(
-        &self,
-        lease: Lease<'_>,
-        row: &NewRow,
-        mut trail: Trail,
-        took: Option<&PendingRow>,
-    ) -> Result<Trail, CheckpointError> {
-        if let Some(body) = &row.shape_body {
-            self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
-        }
-        let desk = self.desk(lease.thread, lease.namespace);
-        self.add(trail.space, row, trail.depth, took.map(take_in).as_deref())?;
-        for pending in row.pending.iter().filter(|_| took.is_none()) {
-            self.add_pending(desk, trail.space, pending, None)?;
-        }
-        if trail.depth >= self.pitch.every {
-            self.add_outline(desk, &mut trail)?;
-        }
-        Ok(trail)
+        Ok(Some(Moved { space, depth, has_pending: leased.has_pending }))
     }
 
     /// The namespace that a lease gives, if it is still the latest; how deep a row of it is, and whether it has pending
@@ -164,8 +107,7 @@ impl Work<'_> {
                 return Ok(Err(Some(epoch)));
             }
             let (thread, space, depth, has_pending) = (row.get(0)?, row.get(2)?, row.get(4)?, row.get(5)?);
-            let removals = row.get::<_, Option<i64>>(6)?.unwrap_or_default();
-            let leased = Leased { thread, space, head: None, removals, depth, has_pending };
+            let leased = Leased { thread, space, head: None, depth, has_pending };
             Ok(Ok((leased, row.get::<_, Option<Vec<u8>>>(3)?)))
         };
         match self.done(find())? {
@@ -227,19 +169,13 @@ impl Work<'_> {
         self.done(self.run(sql::ADD_CHECKPOINT, params)).map(drop)
     }
 
-    /// Gives the row at the end of a trail an outline, so that reading need not go further down.
-    fn add_outline(&self, desk: Desk<'_>, trail: &mut Trail) -> Result<(), CheckpointError> {
-        let (space, id) = (trail.space, trail.head);
-        let mut shelf = match trail.take_rows() {
-            Some(rows) => rows,
-            None => self.rows_below(desk, space, id, true)?,
-        };
+    /// Gives a row an outline, so that reading need not go further down.
+    fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
+        let mut shelf = self.rows_below(desk, space, id, true)?;
         let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
         self.fetch(desk, space, &gathered, &mut shelf)?;
         let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        self.set_outline(desk, space, id, &outline)?;
-        trail.outlined(shelf, outline);
-        Ok(())
+        self.set_outline(desk, space, id, &outline)
     }
 
     pub(super) fn set_outline(
