@@ -18,7 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::lanes::{Lanes, Save};
-use super::rows::{Desk, Inputs, KnownShapes, Pitch};
+use super::rows::{Desk, KnownShapes, Pitch};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -55,7 +55,6 @@ pub struct PostgresSaver {
     /// In microseconds.
     ttl: Option<i64>,
     shapes: KnownShapes,
-    inputs: Inputs,
     lanes: Lanes,
     pitch: Pitch,
 }
@@ -84,7 +83,6 @@ impl PostgresSaver {
             seal: Seal::new(),
             ttl: None,
             shapes: KnownShapes::default(),
-            inputs: Inputs::default(),
             lanes: Lanes::default(),
             pitch: PITCH,
         }
@@ -171,8 +169,7 @@ impl Checkpointer for PostgresSaver {
         if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
             return Saving::done(Err(error));
         }
-        let input = self.inputs.take(lease, checkpoint);
-        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, &self.shapes) {
+        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };

@@ -9,13 +9,11 @@
 //! - [`Shelf`]: opened rows, and the checkpoints that can be put together from them.
 //! - [`Outline`]: where the pieces of each field lie, as seen from one row.
 //! - [`Pitch`]: how many rows there are from one outline to the next, and how many pieces one gathers.
-//! - [`Inputs`]: inputs that were saved last, so that the first step after them need not save them again.
 //! - [`KnownShapes`]: shapes that the database has, so that they are sent once.
 //! - [`Made`]: a row without what is in it, as housekeeping looks at it.
 
 mod body;
 mod found;
-mod inputs;
 mod known_shapes;
 mod outline;
 mod removal;
@@ -27,7 +25,6 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
-pub(crate) use inputs::Inputs;
 pub(crate) use known_shapes::KnownShapes;
 pub(crate) use outline::Outline;
 pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};

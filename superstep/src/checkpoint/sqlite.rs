@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, Inputs, KnownShapes, Pitch, micros};
+use super::rows::{Desk, KnownShapes, Pitch, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Swept, TaskRecord, check_name,
@@ -59,14 +59,12 @@ pub struct SqliteSaver {
     database: SqliteDatabase,
     settings: Settings,
     shapes: KnownShapes,
-    inputs: Inputs,
 }
 
 impl SqliteSaver {
     /// Keeps them in this database.
     pub fn new(database: &SqliteDatabase) -> Self {
-        let (settings, shapes, inputs) = (Settings::default(), KnownShapes::default(), Inputs::default());
-        Self { database: database.clone(), settings, shapes, inputs }
+        Self { database: database.clone(), settings: Settings::default(), shapes: KnownShapes::default() }
     }
 
     /// Keeps them in this file, which is created if it is not there.
@@ -277,8 +275,7 @@ impl Checkpointer for SqliteSaver {
 
     fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
         let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
-        let input = self.inputs.take(lease, checkpoint);
-        let row = match desk.row(checkpoint, &input, &self.shapes) {
+        let row = match desk.row(checkpoint, &self.shapes) {
             Ok(row) => Box::new(row),
             Err(error) => return Saving::done(Err(error)),
         };

@@ -67,7 +67,7 @@ fn forged(desk: Desk<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointErro
     let (base, id) = (older.id, newer.id);
     let mut raw = Raw { head: Some(id_bytes(id).to_vec()), ..Raw::default() };
     for record in [older, newer] {
-        let row = desk.row(record, &[], &KnownShapes::default())?;
+        let row = desk.row(record, &KnownShapes::default())?;
         raw.listed.push(id_bytes(row.id).to_vec());
         raw.shapes.push((row.shape.to_vec(), row.shape_body.clone().unwrap_or_default()));
         raw.checkpoints.push(row.stored());

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use expect_test::{Expect, expect};
 use rusqlite::Connection;
 use superstep::{
-    BoxError, Checkpointer, Compression, Context, GoOn, Interrupted, Keys, ListQuery, Resume, START, Seal, SqliteSaver,
-    StateGraph,
+    BoxError, Checkpointer, Compression, Context, GoOn, Interrupted, Keys, ListQuery, Prune, Resume, START, Seal,
+    SqliteSaver, StateGraph,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says, trace};
@@ -159,6 +159,33 @@ async fn tables_of_versions_2_and_3_are_read() {
     holds(SEALED_2, "sealed-2", sealed()).await;
     holds(PLAIN_3, "plain-3", Seal::new()).await;
     holds(SEALED_3, "sealed-3", sealed()).await;
+}
+
+/// Earlier releases cut an input from its checkpoint instead of copying it: what is cut goes with the checkpoint that it is
+/// cut from, unless it is moved.
+#[tokio::test]
+async fn values_that_are_cut_from_old_rows_survive_copies_and_prunes() {
+    for (script, name, seal) in [(PLAIN, "cut-plain", Seal::new()), (SEALED_3, "cut-sealed-3", sealed())] {
+        let file = fresh(name);
+        let connection = Connection::open(&file).unwrap();
+        connection.execute_batch(script).unwrap();
+        let cut = "SELECT count(*) FROM superstep_checkpoints WHERE needs_base";
+        assert!(connection.query_row(cut, [], |row| row.get::<_, i64>(0)).unwrap() > 0);
+        let saver = SqliteSaver::open(&file).unwrap().seal(seal);
+        let app = graph(saver.clone(), 0);
+        for thread in ["asked", "failed", "tea"] {
+            let copy = format!("copy of {thread}");
+            saver.copy_thread(thread, &copy).await.unwrap();
+            let whole = trace(&app.thread(thread)).await.unwrap();
+            assert_eq!(trace(&app.thread(&*copy)).await.unwrap(), whole);
+            for kept in (1..=2).rev() {
+                saver.prune(&copy, &Prune::keep_last(kept)).await.unwrap();
+                let left = trace(&app.thread(&*copy)).await.unwrap();
+                assert_eq!(left.lines().count(), kept);
+                assert!(left.lines().all(|line| whole.contains(line)), "{left}\nof\n{whole}");
+            }
+        }
+    }
 }
 
 /// In tables of version 1 an index said where the checkpoints of a run are, later ones have notes.

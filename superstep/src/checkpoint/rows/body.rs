@@ -4,7 +4,6 @@
 mod forged;
 mod new;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -41,7 +40,7 @@ pub(crate) struct NewRow {
     pub(crate) created_at: i64,
     pub(crate) run: Option<Arc<str>>,
     pub(crate) shape: IdBytes,
-    /// Whether some of its values are cut from the base.
+    /// Whether some of its values are cut from the base: in copies of old rows.
     pub(crate) needs_base: bool,
     /// None if it is known to be there.
     pub(crate) shape_body: Option<Vec<u8>>,
@@ -113,7 +112,8 @@ enum BodyValue {
 #[derive(Deserialize)]
 enum BodyWrite {
     Here(Blob),
-    /// These bytes of the base's control part: an input is kept there before it is merged into the state.
+    /// These bytes of the base's control part. Nobody writes this any more: it spared the first step to hold its input, which
+    /// the base holds too.
     Cut(u32, u32),
 }
 
@@ -146,13 +146,8 @@ const DEEPEST_JSON: usize = DEEPEST - 16;
 const WORTH_A_REFERENCE: usize = 32;
 
 impl<'a> Desk<'a> {
-    /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
-    pub(crate) fn row(
-        &self,
-        record: &CheckpointRecord,
-        base_control: &[u8],
-        shapes: &KnownShapes,
-    ) -> Result<NewRow, CheckpointError> {
+    /// A checkpoint, sealed.
+    pub(crate) fn row(&self, record: &CheckpointRecord, shapes: &KnownShapes) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
         self.check_depth(id, "metadata", record.metadata.values())?;
         let shape = self.shape_digest(&record.shape);
@@ -166,9 +161,7 @@ impl<'a> Desk<'a> {
             let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
             pending.push(self.consumed_row(base, task, id, &record.fields)?);
         }
-        let needs_base = Cell::new(false);
-        let body = NewBody::new(record, base_control, &needs_base);
-        let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
+        let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &NewBody::new(record), id)?;
         let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
             id,
@@ -182,7 +175,7 @@ impl<'a> Desk<'a> {
             run,
             shape,
             shape_body,
-            needs_base: needs_base.get(),
+            needs_base: false,
             body: sealed,
             pending,
         })
