@@ -14,23 +14,23 @@
 
 mod body;
 mod found;
+#[cfg(feature = "sqlite")]
+mod inlined;
 mod known_shapes;
 mod outline;
 mod removal;
 mod shelf;
-#[cfg(feature = "sqlite")]
-mod took;
 
 use std::time::{Duration, SystemTime};
 
 pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
+#[cfg(feature = "sqlite")]
+pub(crate) use inlined::inlined;
 pub(crate) use known_shapes::KnownShapes;
 pub(crate) use outline::Outline;
 pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
-#[cfg(feature = "sqlite")]
-pub(crate) use took::take_in;
 
 use crate::id::{CheckpointId, TaskId};
 

@@ -1,8 +1,8 @@
 //! Checkpoints in SQLite.
 //!
-//! A step is one row; what its tasks wrote is in rows of their own, or in that row if there is only one. Each write checks
-//! the thread's epoch and the head of the namespace in its own transaction, so a process that was left behind changes
-//! nothing.
+//! A step is one row, which holds what its tasks wrote; rows of their own are for what is saved before the step ends. Each
+//! write checks the thread's epoch and the head of the namespace in its own transaction, so a process that was left behind
+//! changes nothing.
 
 mod housekeeping;
 mod read;

@@ -79,7 +79,8 @@ fn forged(desk: Desk<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointErro
         Part::Written => {
             newest.outline = Some(desk.outline(id, &Outline::default())?);
             #[cfg(feature = "sqlite")]
-            let _ = desk.taken(id, Some(base), data).map(|row| desk.open_pending(&row).is_ok());
+            let _ =
+                desk.inlined(id, Some(base), data).map(|rows| rows.iter().all(|row| desk.open_pending(row).is_ok()));
             let row = desk.forged_pending(base, id, data);
             let [checkpoint, consumed] = [base, id].map(|id| id_bytes(id).to_vec());
             let task = row.task.as_u128().to_be_bytes().to_vec();

@@ -381,6 +381,48 @@ async fn outlines_refer_to_no_rows_that_others_removed() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Only what a lone task wrote lay in the row of the checkpoint that consumed it; more had rows of their own.
+#[tokio::test]
+async fn what_a_step_brings_along_lies_in_its_row_until_more_is_known_of_it() {
+    let folder = folder("held");
+    let file = folder.join("held.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let mut graph = StateGraph::<Counter>::new();
+    for name in ["one", "two", "three"] {
+        graph.add_node(name, async |_: Counter| CounterUpdate { steps: None, log: Some(vec![1 << 60; 9]) });
+        graph.add_edge(START, name);
+    }
+    graph.checkpointer(saver.clone()).compile().unwrap().invoke(Counter::default()).thread("from").await.unwrap();
+    let from = saver.list("from", "", &ListQuery::new()).await.unwrap();
+    let (writes, step) = (&from[1].writes, &from[0]);
+    assert_eq!(writes.len(), 3);
+
+    let epoch = saver.claim("t", "", None).await.unwrap().epoch;
+    let lease = || Lease::new("t", "", epoch);
+    let mut base = from[1].record.clone();
+    (base.parent, base.base, base.head) = (None, None, None);
+    saver.put(lease(), &base).await.unwrap();
+    let mut record = step.record.clone();
+    (record.head, record.writes) = (Some(base.id), writes.clone());
+    saver.put(lease(), &record).await.unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let rows = "SELECT count(*) FROM superstep_pending p JOIN superstep_spaces s ON s.key = p.space
+        JOIN superstep_threads t ON t.key = s.thread WHERE t.name LIKE ?1";
+    let rows = |thread| other.query_row(rows, [thread], |row| row.get::<_, i64>(0)).unwrap();
+    let seen =
+        async |thread: &str| format!("{:?}", saver.get(thread, "", Some(base.id)).await.unwrap().unwrap().writes);
+    assert_eq!((rows("t"), seen("t").await), (0, format!("{writes:?}")));
+    saver.copy_thread("t", "copy").await.unwrap();
+    assert_eq!((rows("copy"), seen("copy").await), (0, format!("{writes:?}")));
+
+    let mut more = writes[1].clone();
+    more.resume = Some("yes".into());
+    saver.put_writes(lease(), base.id, more.clone()).await.unwrap();
+    let all = [&writes[0], &more, &writes[2]];
+    assert_eq!((rows("t"), seen("t").await), (3, format!("{all:?}")));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// More rows than one transaction removes, or one page of a copy has.
 #[tokio::test]
 async fn long_threads_are_copied_and_forgotten_piece_by_piece() {

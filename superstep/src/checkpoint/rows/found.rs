@@ -11,9 +11,9 @@ use crate::id::CheckpointId;
 pub(crate) struct Raw {
     pub(crate) checkpoints: Vec<StoredRow>,
     pub(crate) pending: Vec<RawPending>,
-    /// Rows with what they took in.
+    /// Rows, and the writes of tasks that they hold.
     #[cfg(feature = "sqlite")]
-    pub(crate) taken: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) inlined: Vec<(Vec<u8>, Vec<u8>)>,
     /// Digests and bodies.
     pub(crate) shapes: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) head: Option<Vec<u8>>,
@@ -59,11 +59,13 @@ impl Raw {
             found.shelf.pending.push(desk.open_pending(&pending.row(desk)?)?);
         }
         #[cfg(feature = "sqlite")]
-        for (by, took) in &self.taken {
+        for (by, inlined) in &self.inlined {
             let by = id(by)?;
             // The row is sealed together with its base.
             let base = found.shelf.row(by).map_err(|missing| desk.damaged(by, missing))?.record.base;
-            found.shelf.pending.push(desk.open_pending(&desk.taken(by, base, took)?)?);
+            for pending in desk.inlined(by, base, inlined)? {
+                found.shelf.pending.push(desk.open_pending(&pending)?);
+            }
         }
         found.listed = self.listed.iter().map(|listed| id(listed)).collect::<Result<_, _>>()?;
         found.listed.sort_unstable_by(|a, b| b.cmp(a));

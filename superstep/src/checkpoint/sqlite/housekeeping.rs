@@ -10,7 +10,7 @@ use super::Work;
 use super::read::stored;
 use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{
-    Desk, IdBytes, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment, take_in,
+    Desk, IdBytes, Made, PendingRow, RawPending, Removal, id_bytes, id_from, inlined, micros, moment,
 };
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -123,15 +123,15 @@ impl Work<'_> {
             let rows = self.done(page())?;
             let Some((last, _, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
             after.clone_from(&last.id);
-            for (stored, depth, took) in rows {
+            for (stored, depth, writes) in rows {
                 let shape = match shapes.get(&stored.shape) {
                     Some(shape) => *shape,
                     None => *shapes.entry(stored.shape.clone()).or_insert(self.copy_shape(from, to, &stored.shape)?),
                 };
                 let (row, outline) = from.resealed(stored, to, shape)?;
-                let taken = took.map(|took| from.taken(row.id, row.base, &took)).transpose()?;
-                let taken = taken.map(|taken| from.resealed_pending(&taken, to)).transpose()?;
-                self.add(copy, &row, depth, taken.as_ref().map(take_in).as_deref())?;
+                let writes = writes.map_or(Ok(Vec::new()), |writes| from.inlined(row.id, row.base, &writes))?;
+                let writes = writes.iter().map(|row| from.resealed_pending(row, to)).collect::<Result<Vec<_>, _>>()?;
+                self.add(copy, &row, depth, inlined(&writes).as_deref())?;
                 if let Some(outline) = outline {
                     self.set_outline(to, copy, row.id, &outline)?;
                 }

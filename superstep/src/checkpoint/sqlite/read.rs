@@ -125,7 +125,7 @@ impl Work<'_> {
     }
 
     fn open(&self, desk: Desk<'_>, raw: Raw) -> Result<Found, CheckpointError> {
-        // What was taken in lies in rows that are counted.
+        // Writes in the rows of checkpoints are counted with these.
         let rows = raw.checkpoints.len() + raw.pending.len();
         self.rows_read.fetch_add(rows as u64, Ordering::Relaxed);
         raw.open(desk)
@@ -143,7 +143,7 @@ fn take(raw: &mut Raw, row: &Row<'_>) -> rusqlite::Result<()> {
         }),
         2 => raw.shapes.push((row.get(1)?, row.get(10)?)),
         3 => (raw.head, raw.newest) = (row.get(1)?, row.get(2)?),
-        5 => raw.taken.push((row.get(1)?, row.get(10)?)),
+        5 => raw.inlined.push((row.get(1)?, row.get(10)?)),
         _ => raw.listed.extend(row.get::<_, Option<Vec<u8>>>(1)?),
     }
     Ok(())

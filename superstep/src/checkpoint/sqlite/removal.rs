@@ -55,7 +55,7 @@ impl Work<'_> {
 
     /// Removes what was written under a row.
     fn remove_pending(&self, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
-        self.forget_taken(space, under)?;
+        self.done(self.run(sql::FORGET_INLINED, params![space, id_bytes(under)]))?;
         self.done(self.run(sql::REMOVE_PENDING, params![space, id_bytes(under)])).map(drop)
     }
 
@@ -103,9 +103,8 @@ impl Work<'_> {
         removed: &HashSet<CheckpointId>,
     ) -> Result<(), CheckpointError> {
         for (under, by) in consumed_under(made, removed) {
-            let mut lost = self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])?;
-            lost.extend(self.taken(desk, space, under)?.filter(|(taken_by, _)| *taken_by == by).map(|(_, row)| row));
-            for row in lost {
+            self.take_out(desk, space, under)?;
+            for row in self.pending(desk, sql::CONSUMED, params![space, id_bytes(under), id_bytes(by)])? {
                 let task = self.task(desk, space, &row)?;
                 self.set_pending(space, &desk.pending_row(row.checkpoint, &task)?)?;
             }

@@ -6,15 +6,11 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Work;
 use crate::checkpoint::rows::{
-    Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, micros, take_in,
+    Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, inlined, micros,
 };
 use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
-
-/// What a row holds and takes in has at most so many bytes: with its columns a third of a page. Of larger rows, fewer would
-/// fit into one.
-const TAKEN_IN: usize = 1024;
 
 /// A thread's namespace that someone may write to.
 struct Leased {
@@ -23,7 +19,7 @@ struct Leased {
     head: Option<CheckpointId>,
     /// How far the row that was asked for is from an outline, if it is there.
     depth: Option<i64>,
-    /// Whether there are pending writes of the task that was asked for under that row.
+    /// Whether there are pending writes under that row.
     has_pending: bool,
 }
 
@@ -32,7 +28,7 @@ struct Moved {
     space: i64,
     /// How far the new row is from an outline.
     depth: i64,
-    /// Whether there are pending writes of the task that was asked for under its base.
+    /// Whether there are pending writes under its base.
     has_pending: bool,
 }
 
@@ -52,15 +48,16 @@ impl Work<'_> {
 
     /// Adds a row with what its tasks wrote, and an outline if it is time.
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
-        let only = to_take_in(row);
-        let Some(moved) = self.moved(lease, row, only)? else { return Ok(()) };
+        let Some(moved) = self.moved(lease, row)? else { return Ok(()) };
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
         let desk = self.desk(lease.thread, lease.namespace);
-        let took = only.filter(|_| !moved.has_pending);
-        self.add(moved.space, row, moved.depth, took.map(take_in).as_deref())?;
-        for pending in row.pending.iter().filter(|_| took.is_none()) {
+        // The row holds what it brings along, or all that was written under its base is in rows of its own.
+        let holds_writes = row.base == row.head && !moved.has_pending;
+        let (held, alone) = if holds_writes { (&row.pending[..], &[][..]) } else { (&[][..], &row.pending[..]) };
+        self.add(moved.space, row, moved.depth, inlined(held).as_deref())?;
+        for pending in alone {
             self.add_pending(desk, moved.space, pending, None)?;
         }
         if moved.depth >= self.pitch.every {
@@ -70,13 +67,8 @@ impl Work<'_> {
     }
 
     /// Moves the head to a new row, if it may; none if it is there already.
-    fn moved(
-        &self,
-        lease: Lease<'_>,
-        row: &NewRow,
-        only: Option<&PendingRow>,
-    ) -> Result<Option<Moved>, CheckpointError> {
-        let leased = self.leased(lease, row.base, only.map(|only| only.task))?;
+    fn moved(&self, lease: Lease<'_>, row: &NewRow) -> Result<Option<Moved>, CheckpointError> {
+        let leased = self.leased(lease, row.base)?;
         if leased.head == Some(row.id) {
             return Ok(None);
         }
@@ -90,17 +82,12 @@ impl Work<'_> {
     }
 
     /// The namespace that a lease gives, if it is still the latest; how deep a row of it is, and whether it has pending
-    /// writes of a task.
-    fn leased(
-        &self,
-        lease: Lease<'_>,
-        row: Option<CheckpointId>,
-        task: Option<TaskId>,
-    ) -> Result<Leased, CheckpointError> {
-        let (row, task) = (row.map(id_bytes), task.map(|task| task.as_u128().to_be_bytes()));
+    /// writes.
+    fn leased(&self, lease: Lease<'_>, row: Option<CheckpointId>) -> Result<Leased, CheckpointError> {
+        let row = row.map(id_bytes);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::LEASED)?;
-            let mut rows = statement.query(params![lease.thread, lease.namespace, row, task])?;
+            let mut rows = statement.query(params![lease.thread, lease.namespace, row])?;
             let Some(row) = rows.next()? else { return Ok(Err(None)) };
             let epoch = Epoch::from_u64(row.get::<_, i64>(1)?.unsigned_abs());
             if epoch != lease.epoch {
@@ -142,7 +129,7 @@ impl Work<'_> {
         self.done(add())
     }
 
-    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, took: Option<&[u8]>) -> Result<(), CheckpointError> {
+    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, held: Option<&[u8]>) -> Result<(), CheckpointError> {
         if let Some(run) = &row.run {
             self.done(self.run(sql::ADD_RUN, params![run, space]))?;
         }
@@ -164,7 +151,7 @@ impl Work<'_> {
             row.shape,
             row.needs_base,
             row.body,
-            took
+            held
         ];
         self.done(self.run(sql::ADD_CHECKPOINT, params)).map(drop)
     }
@@ -212,7 +199,7 @@ impl Work<'_> {
         checkpoint: CheckpointId,
         task: TaskRecord,
     ) -> Result<(), CheckpointError> {
-        let leased = self.leased(lease, Some(checkpoint), None)?;
+        let leased = self.leased(lease, Some(checkpoint))?;
         let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
         let space = leased.space.filter(|_| leased.depth.is_some()).ok_or_else(missing)?;
         let desk = self.desk(lease.thread, lease.namespace);
@@ -228,17 +215,11 @@ impl Work<'_> {
         new: &PendingRow,
         task: Option<TaskRecord>,
     ) -> Result<(), CheckpointError> {
-        let known = match self.taken(desk, space, new.checkpoint)? {
-            Some((_, taken)) if taken.task == new.task => {
-                self.forget_taken(space, new.checkpoint)?;
-                taken
-            }
-            _ if self.pend(sql::ADD_PENDING, space, new)? > 0 => return Ok(()),
-            _ => match self.find_pending(desk, space, new.checkpoint, new.task)? {
-                Some(known) => known,
-                None => return Ok(()),
-            },
-        };
+        self.take_out(desk, space, new.checkpoint)?;
+        if self.pend(sql::ADD_PENDING, space, new)? > 0 {
+            return Ok(());
+        }
+        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else { return Ok(()) };
         let record = match task {
             Some(task) => task,
             None => self.task(desk, space, new)?,
@@ -248,25 +229,19 @@ impl Work<'_> {
         self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?)
     }
 
-    /// The next row and what it took in, if that was written under this one.
-    pub(super) fn taken(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        checkpoint: CheckpointId,
-    ) -> Result<Option<(CheckpointId, PendingRow)>, CheckpointError> {
+    /// Gives the writes under a row that the next row holds rows of their own.
+    pub(super) fn take_out(&self, desk: Desk<'_>, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
         let find = || {
-            let mut statement = self.connection.prepare_cached(sql::TAKEN)?;
+            let mut statement = self.connection.prepare_cached(sql::INLINED)?;
             let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?));
-            statement.query_row(params![space, id_bytes(checkpoint)], columns).optional()
+            statement.query_row(params![space, id_bytes(under)], columns).optional()
         };
-        let Some((by, took)) = self.done(find())? else { return Ok(None) };
+        let Some((by, writes)) = self.done(find())? else { return Ok(()) };
         let by = id_from(&by).map_err(|why| desk.fail("?", "row", why))?;
-        Ok(Some((by, desk.taken(by, Some(checkpoint), &took)?)))
-    }
-
-    pub(super) fn forget_taken(&self, space: i64, checkpoint: CheckpointId) -> Result<(), CheckpointError> {
-        self.done(self.run(sql::FORGET_TAKEN, params![space, id_bytes(checkpoint)])).map(drop)
+        for row in desk.inlined(by, Some(under), &writes)? {
+            self.set_pending(space, &row)?;
+        }
+        self.done(self.run(sql::FORGET_INLINED, params![space, id_bytes(under)])).map(drop)
     }
 
     fn find_pending(
@@ -307,14 +282,5 @@ impl Work<'_> {
 
     pub(super) fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {
         self.connection.prepare_cached(sql)?.execute(params)
-    }
-}
-
-/// What a row takes in, unless there are pending writes of its task: what its only task wrote. Under the latest row:
-/// nothing can have been taken in there before.
-fn to_take_in(row: &NewRow) -> Option<&PendingRow> {
-    match &*row.pending {
-        [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => Some(only),
-        _ => None,
     }
 }

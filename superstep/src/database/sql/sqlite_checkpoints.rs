@@ -83,12 +83,11 @@ pub(crate) const CLAIM: &str = "
 
 // Writing.
 
-/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether it has pending writes of
-/// task `?4`.
+/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether it has pending writes.
 pub(crate) const LEASED: &str = "
     SELECT t.key, t.epoch, s.key, s.head,
         (SELECT c.depth FROM superstep_checkpoints c WHERE c.space = s.key AND c.id = ?3),
-        EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3 AND p.task = ?4)
+        EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3)
     FROM superstep_threads t LEFT JOIN superstep_spaces s ON s.thread = t.key AND s.name = ?2
     WHERE t.name = ?1
 ";
@@ -125,13 +124,13 @@ macro_rules! next {
     };
 }
 
-/// What the next row took in, if it is based on row `?2`.
-pub(crate) const TAKEN: &str = concat!(
+/// The writes that the next row holds, if it is based on row `?2`.
+pub(crate) const INLINED: &str = concat!(
     "SELECT c.id, c.took FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id = ",
     next!(),
     " AND c.base = ?2 AND c.took IS NOT NULL"
 );
-pub(crate) const FORGET_TAKEN: &str = concat!(
+pub(crate) const FORGET_INLINED: &str = concat!(
     "UPDATE superstep_checkpoints SET took = NULL WHERE space = ?1 AND id = ",
     next!(),
     " AND base = ?2 AND took IS NOT NULL"
@@ -139,7 +138,7 @@ pub(crate) const FORGET_TAKEN: &str = concat!(
 
 // Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
 // Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head and the newest, 4 what was
-// asked for, 5 what the next row after that took in. The next row comes along even if it took nothing in: a damaged one
+// asked for, 5 the writes that the next row after that holds. The next row comes along even if it holds none: a damaged one
 // between the two is seen when it is opened.
 
 macro_rules! here {
@@ -183,7 +182,7 @@ macro_rules! rows {
             WHERE c.space = (SELECT space FROM here) AND c.id > listed.id
         ) FROM listed
     ),
-    taken (id, took) AS MATERIALIZED (
+    inlined (id, took) AS MATERIALIZED (
         SELECT c.id, c.took
         FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = next.id
         WHERE c.took IS NOT NULL
@@ -220,7 +219,7 @@ macro_rules! rows {
         FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
     )
     UNION ALL
-    SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM taken
+    SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM inlined
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
