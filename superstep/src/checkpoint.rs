@@ -7,6 +7,7 @@
 
 mod blob;
 mod codec;
+mod decide;
 mod few;
 mod lease;
 mod memory;
@@ -395,6 +396,16 @@ impl CheckpointError {
     /// Something that cannot be done, in words that say what to do instead.
     pub fn refused(why: impl Into<String>) -> Self {
         Self::Refused(why.into())
+    }
+
+    /// A copy of a thread that is not there.
+    pub(crate) fn nothing_to_copy(from: &str) -> Self {
+        Self::refused(format!("there is no thread `{from}` to copy"))
+    }
+
+    /// A copy to the name of another thread.
+    pub(crate) fn name_taken(to: &str) -> Self {
+        Self::refused(format!("there is a thread `{to}` already; delete it first"))
     }
 
     /// A write by someone who holds the thread no more.

@@ -3,7 +3,7 @@
 //! A step is one statement: it checks the thread's epoch and the head of the namespace while it holds their rows, so a
 //! process that was left behind changes nothing, and nothing is asked before. What is rare has a transaction.
 
-mod careful;
+mod checked;
 mod copy;
 mod housekeeping;
 mod lanes;
@@ -146,7 +146,7 @@ fn check(what: &str, name: &str) -> Result<(), CheckpointError> {
 /// A thread whose name cannot be kept was never claimed.
 fn check_lease(lease: Lease<'_>) -> Result<(), CheckpointError> {
     if !is_kept(&[lease.thread]) {
-        return Err(CheckpointError::fenced(lease.thread, lease.epoch, None));
+        lease.check(None)?;
     }
     check("namespace", lease.namespace)
 }

@@ -2,7 +2,8 @@
 //!
 //! `golden/format-1` has whole databases as SQL, without a seal and with compression and encryption. They hold whole
 //! values, tails, outlines, an input that is cut and not copied, pending writes, a failure, a question, a fork and a
-//! subgraph; `golden/tables-2` to `tables-4` have the same in tables of those versions, the last without cuts. They are never made anew;
+//! subgraph; `golden/tables-2` to `tables-4` have the same in tables of those versions, the last without cuts. They are
+//! never made anew;
 //! `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same content as this release does below
 //! `target/tmp/golden`, to be kept beside them when the format or the tables get a new number.
 

@@ -16,7 +16,7 @@ const PAGE: usize = 200;
 impl PostgresSaver {
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         if !is_kept(&[from]) {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         let mut client = self.client().await?;
         let epoch = self.take_name(&mut client, from, to).await?;
@@ -33,7 +33,7 @@ impl PostgresSaver {
         }
         let spaces = work.spaces(from).await?;
         if spaces.is_empty() {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
@@ -50,12 +50,12 @@ impl PostgresSaver {
         let transaction = self.begin(client).await?;
         let work = self.work(transaction.client());
         if !work.is_alive(from).await? {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         let by_name: &[Param<'_>] = params![to => TEXT];
         work.rows(sql::CLAIM, by_name).await?;
         if work.is_alive(to).await? {
-            return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
+            return Err(CheckpointError::name_taken(to));
         }
         let expired: Vec<i64> = self.columns(&work.rows(sql::FORGET, by_name).await?, 0)?;
         let claimed = work.rows(sql::CLAIM, by_name).await?;
@@ -69,10 +69,6 @@ impl PostgresSaver {
 fn new_shape(from: &str) -> CheckpointError {
     let why = format!("thread `{from}` has a shape that was not there; copy it again, or the database is damaged");
     CheckpointError::backend(why)
-}
-
-fn nothing(from: &str) -> CheckpointError {
-    CheckpointError::refused(format!("there is no thread `{from}` to copy"))
 }
 
 impl Work<'_> {

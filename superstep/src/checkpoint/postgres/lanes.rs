@@ -38,6 +38,14 @@ impl Save {
         }
     }
 
+    /// What the only task wrote, as it was given.
+    pub(super) fn task(&self) -> Option<&TaskRecord> {
+        match self {
+            Self::Checkpoint(_) => None,
+            Self::Writes(_, task) => Some(task),
+        }
+    }
+
     /// The checkpoint that it goes on from.
     pub(super) fn built_on(&self) -> Option<CheckpointId> {
         match self {

@@ -18,6 +18,7 @@ use super::outline::Outline;
 use super::shelf::{Cut, Pending, Row};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
 use crate::checkpoint::codec::with_scratch;
+use crate::checkpoint::decide::Successor;
 use crate::checkpoint::{
     Blob, CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Shape, Source, TaskRecord, WriteRecord,
 };
@@ -46,6 +47,12 @@ pub(crate) struct NewRow {
     pub(crate) shape_body: Option<Vec<u8>>,
     pub(crate) body: Vec<u8>,
     pub(crate) pending: Vec<PendingRow>,
+}
+
+impl From<&NewRow> for Successor {
+    fn from(row: &NewRow) -> Self {
+        Self { id: row.id, base: row.base, head: row.head }
+    }
 }
 
 impl NewRow {

@@ -78,10 +78,10 @@ impl Work<'_> {
     /// Copies a thread; what is left of an expired one of that name belongs to nobody from then on.
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<Vec<i64>, CheckpointError> {
         if !self.is_alive(from)? {
-            return Err(CheckpointError::refused(format!("there is no thread `{from}` to copy")));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         if self.is_alive(to)? {
-            return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
+            return Err(CheckpointError::name_taken(to));
         }
         let expired = self.forget(to)?;
         let epoch = self.next_epoch()?;

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Work;
+use crate::checkpoint::decide::{Decision, Facts};
 use crate::checkpoint::rows::{
     Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, inlined, micros,
 };
@@ -12,23 +13,14 @@ use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
-/// A thread's namespace that someone may write to.
-struct Leased {
+/// What someone who holds a thread finds before a save.
+struct Found {
     thread: i64,
     space: Option<i64>,
-    head: Option<CheckpointId>,
+    facts: Facts,
     /// How far the row that was asked for is from an outline, if it is there.
     depth: Option<i64>,
     /// Whether there are pending writes under that row.
-    has_pending: bool,
-}
-
-/// A namespace whose head was moved to a new row.
-struct Moved {
-    space: i64,
-    /// How far the new row is from an outline.
-    depth: i64,
-    /// Whether there are pending writes under its base.
     has_pending: bool,
 }
 
@@ -48,70 +40,47 @@ impl Work<'_> {
 
     /// Adds a row with what its tasks wrote, and an outline if it is time.
     pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
-        let Some(moved) = self.moved(lease, row)? else { return Ok(()) };
+        let found = self.find(lease, row.base)?;
+        if found.facts.decide_put(lease, row.into())? == Decision::Known {
+            return Ok(());
+        }
+        let space = self.move_head(&found, lease.namespace, row.id)?;
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        let desk = self.desk(lease.thread, lease.namespace);
+        let (desk, depth) = (self.desk(lease.thread, lease.namespace), 1 + found.depth.unwrap_or_default());
         // The row holds what it brings along, or all that was written under its base is in rows of its own.
-        let holds_writes = row.base == row.head && !moved.has_pending;
+        let holds_writes = row.base == row.head && !found.has_pending;
         let (held, alone) = if holds_writes { (&row.pending[..], &[][..]) } else { (&[][..], &row.pending[..]) };
-        self.add(moved.space, row, moved.depth, inlined(held).as_deref())?;
+        self.add(space, row, depth, inlined(held).as_deref())?;
         for pending in alone {
-            self.add_pending(desk, moved.space, pending, None)?;
+            self.add_pending(desk, space, pending, None)?;
         }
-        if moved.depth >= self.pitch.every {
-            self.add_outline(desk, moved.space, row.id)?;
-        }
-        Ok(())
+        if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
 
-    /// Moves the head to a new row, if it may; none if it is there already.
-    fn moved(&self, lease: Lease<'_>, row: &NewRow) -> Result<Option<Moved>, CheckpointError> {
-        let leased = self.leased(lease, row.base)?;
-        if leased.head == Some(row.id) {
-            return Ok(None);
-        }
-        if leased.head != row.head || leased.head > Some(row.id) {
-            return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
-        }
-        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", row.id));
-        let depth = 1 + if row.base.is_some() { leased.depth.ok_or_else(missing)? } else { 0 };
-        let space = self.move_head(&leased, lease.namespace, row.id)?;
-        Ok(Some(Moved { space, depth, has_pending: leased.has_pending }))
-    }
-
-    /// The namespace that a lease gives, if it is still the latest; how deep a row of it is, and whether it has pending
-    /// writes.
-    fn leased(&self, lease: Lease<'_>, row: Option<CheckpointId>) -> Result<Leased, CheckpointError> {
-        let row = row.map(id_bytes);
+    /// What there is for whoever has a lease, if it still holds.
+    fn find(&self, lease: Lease<'_>, row: Option<CheckpointId>) -> Result<Found, CheckpointError> {
+        type Columns = (i64, i64, Option<i64>, Option<Vec<u8>>, Option<i64>, bool);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::LEASED)?;
-            let mut rows = statement.query(params![lease.thread, lease.namespace, row])?;
-            let Some(row) = rows.next()? else { return Ok(Err(None)) };
-            let epoch = Epoch::from_u64(row.get::<_, i64>(1)?.unsigned_abs());
-            if epoch != lease.epoch {
-                return Ok(Err(Some(epoch)));
-            }
-            let (thread, space, depth, has_pending) = (row.get(0)?, row.get(2)?, row.get(4)?, row.get(5)?);
-            let leased = Leased { thread, space, head: None, depth, has_pending };
-            Ok(Ok((leased, row.get::<_, Option<Vec<u8>>>(3)?)))
+            let columns = |row: &rusqlite::Row<'_>| Columns::try_from(row);
+            statement.query_row(params![lease.thread, lease.namespace, row.map(id_bytes)], columns).optional()
         };
-        match self.done(find())? {
-            Ok((leased, head)) => {
-                let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
-                let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
-                Ok(Leased { head, ..leased })
-            }
-            Err(current) => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
-        }
+        let found = self.done(find())?;
+        lease.check(found.as_ref().map(|found| Epoch::from_u64(found.1.unsigned_abs())))?;
+        let (thread, _, space, head, depth, has_pending) = found.expect("a lease is for a thread that is there");
+        let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
+        let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
+        let facts = Facts { head, has_base: depth.is_some() };
+        Ok(Found { thread, space, facts, depth, has_pending })
     }
 
-    fn move_head(&self, leased: &Leased, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
+    fn move_head(&self, found: &Found, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
         let (head, now) = (id_bytes(head), micros(SystemTime::now()));
-        match leased.space {
+        match found.space {
             Some(space) => self.done(self.run(sql::MOVE_HEAD, params![space, head, now])).map(|_| space),
-            None => self.add_space(leased.thread, namespace, head.as_slice(), now),
+            None => self.add_space(found.thread, namespace, head.as_slice(), now),
         }
     }
 
@@ -199,9 +168,9 @@ impl Work<'_> {
         checkpoint: CheckpointId,
         task: TaskRecord,
     ) -> Result<(), CheckpointError> {
-        let leased = self.leased(lease, Some(checkpoint))?;
-        let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
-        let space = leased.space.filter(|_| leased.depth.is_some()).ok_or_else(missing)?;
+        let found = self.find(lease, Some(checkpoint))?;
+        found.facts.decide_writes(checkpoint)?;
+        let space = found.space.expect("a checkpoint is in a namespace");
         let desk = self.desk(lease.thread, lease.namespace);
         self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)

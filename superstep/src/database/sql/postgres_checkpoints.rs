@@ -135,7 +135,8 @@ const SCRIPTS: &[&str] = &[
         body BYTEA NOT NULL
     );
 ",
-    super::postgres_steps::FUNCTIONS,
+    super::postgres_steps::EARLY_FUNCTION,
+    super::postgres_steps::FUNCTION,
 ];
 
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
@@ -167,16 +168,11 @@ pub(crate) const SHARE: &str = "
     SELECT FROM {schema}.superstep_threads t
     WHERE t.key = (SELECT thread FROM {schema}.superstep_spaces WHERE key = $1) FOR SHARE
 ";
-pub(crate) const SPACE: &str =
-    concat!("SELECT s.key, s.head FROM {schema}.superstep_spaces s WHERE s.thread = $1 AND ", space!("$2"));
 pub(crate) const ADD_SPACE: &str = concat!(
     "INSERT INTO {schema}.superstep_spaces (thread, digest, name, head, used_at) VALUES ($1, ",
     digest!("$2"),
     ", $2, $3, now()) RETURNING key"
 );
-pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = $2, used_at = now() WHERE key = $1";
-pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
-pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
 /// One that is there stays: others can open it.
 pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
