@@ -181,7 +181,7 @@ impl Checkpointer for PostgresSaver {
         let row =
             check_lease(lease).and_then(|()| self.desk(lease.thread, lease.namespace).pending_row(checkpoint, &task));
         match row {
-            Ok(row) => Saving::later(lanes::save(self, lease, Save::Writes(row, task))),
+            Ok(row) => Saving::later(lanes::save(self, lease, Save::Writes(row))),
             Err(error) => Saving::done(Err(error)),
         }
     }
@@ -205,7 +205,7 @@ impl Checkpointer for PostgresSaver {
         namespace: &str,
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        again_if_lost!(self.list_once(thread, namespace, query.clone()))
+        again_if_lost!(self.list_once(thread, namespace, query))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {

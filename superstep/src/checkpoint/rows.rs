@@ -14,22 +14,28 @@
 
 mod body;
 mod found;
+mod gather;
 #[cfg(feature = "sqlite")]
 mod inlined;
 mod known_shapes;
+mod listing;
 mod outline;
 mod removal;
 mod shelf;
 
 use std::time::{Duration, SystemTime};
 
-pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
+pub(crate) use body::{Desk, NewOutline, NewRow, PendingRow, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
 #[cfg(feature = "sqlite")]
 pub(crate) use inlined::inlined;
 pub(crate) use known_shapes::KnownShapes;
+pub(crate) use listing::Listing;
+#[cfg(feature = "fuzzing")]
 pub(crate) use outline::Outline;
-pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
+pub(crate) use removal::{BATCH, Made, Pruning, Removal, RemovalPlan, Removing, Space};
+#[cfg(feature = "fuzzing")]
+pub(crate) use removal::{needed_without, outlines_without};
 pub(crate) use shelf::{Missing, Shelf};
 
 use crate::id::{CheckpointId, TaskId};
@@ -72,6 +78,9 @@ fn number_from(bytes: &[u8]) -> Result<u128, String> {
     let bytes: IdBytes = bytes.try_into().map_err(|_| format!("an id has {} bytes, not 16", bytes.len()))?;
     Ok(u128::from_be_bytes(bytes))
 }
+
+/// So many rows of a thread that is copied are in memory at once.
+pub(crate) const PAGE: usize = 200;
 
 /// A moment in microseconds, as databases keep it.
 pub(crate) fn micros(moment: SystemTime) -> i64 {

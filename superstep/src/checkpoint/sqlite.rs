@@ -284,7 +284,11 @@ impl Checkpointer for SqliteSaver {
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        self.save(lease, (checkpoint, task), |work, lease, (checkpoint, task)| work.put_writes(lease, checkpoint, task))
+        let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
+        match desk.pending_row(checkpoint, &task) {
+            Ok(row) => self.save(lease, row, |work, lease, row| work.put_writes(lease, &row)),
+            Err(error) => Saving::done(Err(error)),
+        }
     }
 
     fn keeps_order(&self) -> bool {
@@ -308,7 +312,7 @@ impl Checkpointer for SqliteSaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace, query) = (thread.to_owned(), namespace.to_owned(), query.clone());
-        self.read(move |work| work.list(&thread, &namespace, query)).await
+        self.read(move |work| work.list(&thread, &namespace, &query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {

@@ -77,7 +77,7 @@ fn forged(desk: Desk<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointErro
         Part::Body => newest.body = desk.forged_body(newest, data)?,
         Part::Outline => newest.outline = Some(desk.forged_outline(id, data)),
         Part::Written => {
-            newest.outline = Some(desk.outline(id, &Outline::default())?);
+            newest.outline = Some(desk.outline(id, &Outline::default())?.sealed);
             #[cfg(feature = "sqlite")]
             let _ =
                 desk.inlined(id, Some(base), data).map(|rows| rows.iter().all(|row| desk.open_pending(row).is_ok()));

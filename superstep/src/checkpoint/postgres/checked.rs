@@ -9,7 +9,7 @@ use super::work::{Param, Work, bytes, params};
 use super::write::{Columns, Placed};
 use crate::checkpoint::decide::Decision;
 use crate::checkpoint::rows::{Desk, NewRow, PendingRow, Shelf};
-use crate::checkpoint::{CheckpointError, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -32,12 +32,12 @@ impl PostgresSaver {
         match save {
             Save::Checkpoint(row) if answer.facts.decide_put(lease, row.into())? == Decision::Known => return Ok(None),
             Save::Checkpoint(_) => {}
-            Save::Writes(row, _) => answer.facts.decide_writes(row.checkpoint)?,
+            Save::Writes(row) => answer.facts.decide_writes(row.checkpoint)?,
         }
         let unexplained = || CheckpointError::backend("the database saves nothing, and does not say why");
         let placed = answer.placed.ok_or_else(unexplained)?;
         for row in save.pending() {
-            work.add_pending(self.desk(lease.thread, lease.namespace), placed.space, row, save.task()).await?;
+            work.add_pending(self.desk(lease.thread, lease.namespace), placed.space, row).await?;
         }
         transaction.commit().await?;
         Ok(Some(placed))
@@ -66,34 +66,16 @@ impl Work<'_> {
     }
 
     /// Adds what a task wrote to what is known of it.
-    async fn add_pending(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        new: &PendingRow,
-        task: Option<&TaskRecord>,
-    ) -> Result<(), CheckpointError> {
+    async fn add_pending(&self, desk: Desk<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
         let (at, of) = (bytes(new.checkpoint), new.task.as_u128().to_be_bytes());
         let params: &[Param<'_>] = params![space => INT8, at => BYTEA, &of[..] => BYTEA];
         let Some(known) = self.row(sql::FIND_PENDING, params).await? else {
             return self.set_pending(space, new).await;
         };
         let known = self.saver.done(pending(&known))?.row(desk)?;
-        let record = match task {
-            Some(task) => task.clone(),
-            None => self.task(desk, space, new).await?,
-        };
-        let mut all = self.task(desk, space, &known).await?;
-        all.absorb(record);
-        self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?).await
-    }
-
-    /// What a row says that a task wrote, with the values that lie in the checkpoint that consumed them.
-    async fn task(&self, desk: Desk<'_>, space: i64, row: &PendingRow) -> Result<TaskRecord, CheckpointError> {
-        let pending = desk.open_pending(row)?;
         let mut shelf = Shelf::default();
-        self.fetch(desk, space, row.consumed, &mut shelf).await?;
-        shelf.task(&pending).map_err(|missing| desk.damaged(row.checkpoint, missing))
+        self.fetch(desk, space, known.consumed.into_iter().chain(new.consumed), &mut shelf).await?;
+        self.set_pending(space, &desk.merged(&known, new, &shelf)?).await
     }
 
     pub(super) async fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {

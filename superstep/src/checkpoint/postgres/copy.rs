@@ -6,12 +6,9 @@ use super::read::{pending, stored};
 use super::work::{Param, Work, all, bytes, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, IdBytes, NewRow, Outline};
+use crate::checkpoint::rows::{Desk, IdBytes, NewOutline, NewRow, PAGE};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
-
-/// So many rows are in memory at once.
-const PAGE: usize = 200;
 
 impl PostgresSaver {
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
@@ -98,8 +95,7 @@ impl Work<'_> {
                 rows.push((new, outline, self.saver.column(row, 13)?));
             }
             after = rows.last().map(|(row, _, _)| bytes(row.id));
-            all(rows.iter().map(|(row, outline, depth)| self.add_copy(to, copy, row, outline.as_ref(), *depth)))
-                .await?;
+            all(rows.iter().map(|(row, outline, depth)| self.add_copy(copy, row, outline.as_ref(), *depth))).await?;
             if rows.len() < PAGE {
                 return Ok(());
             }
@@ -121,15 +117,14 @@ impl Work<'_> {
 
     async fn add_copy(
         &self,
-        desk: Desk<'_>,
         space: i64,
         row: &NewRow,
-        outline: Option<&Outline>,
+        outline: Option<&NewOutline>,
         depth: i64,
     ) -> Result<(), CheckpointError> {
         self.add(space, row, depth).await?;
         match outline {
-            Some(outline) => self.set_outline(desk, space, row.id, outline).await,
+            Some(outline) => self.set_outline(space, outline).await,
             None => Ok(()),
         }
     }

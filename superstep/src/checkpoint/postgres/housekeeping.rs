@@ -6,21 +6,10 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::prune::Kept;
-use crate::checkpoint::rows::{Desk, Made, Removal, id_from, moment};
+use crate::checkpoint::rows::{BATCH, Desk, Made, Pruning, Removal, Removing, Space, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
-
-/// So many rows are removed in one transaction, so that others who write need not wait long.
-const BATCH: usize = 1000;
-
-/// A namespace of a thread.
-pub(super) struct Space {
-    pub(super) key: i64,
-    pub(super) name: String,
-    pub(super) head: CheckpointId,
-}
 
 impl PostgresSaver {
     pub(super) async fn forget(&self, thread: &str) -> Result<(), CheckpointError> {
@@ -93,15 +82,15 @@ impl PostgresSaver {
             Some(root) => work.made(self.desk(thread, ""), root.key).await?,
             None => Vec::new(),
         };
-        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let pruning = Pruning::new(prune, &root);
         for space in &spaces {
             let desk = self.desk(thread, &space.name);
             let made = work.made(desk, space.key).await?;
-            let doomed = doomed(space, &made, &kept);
-            if !doomed.is_empty() {
-                work.remove(desk, space, &made, &doomed, Removal::Prune).await?;
+            let removed = pruning.doomed(space, &made);
+            if !removed.is_empty() {
+                work.remove(space, &Removing { desk, made: &made, removed: &removed, why: Removal::Prune }).await?;
                 transaction.commit().await?;
-                return Ok(doomed.len());
+                return Ok(removed.len());
             }
         }
         Ok(0)
@@ -140,23 +129,14 @@ impl PostgresSaver {
         let params: &[Param<'_>] = params![key => INT8, run => TEXT, BATCH as i64 => INT8];
         let rows = work.rows(sql::OF_RUN, params).await?;
         let ids = rows.iter().map(|row| work.id(desk, row, 0));
-        let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
-        if !doomed.is_empty() {
-            work.remove(desk, &space, &work.made(desk, key).await?, &doomed, Removal::Run).await?;
+        let removed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
+        if !removed.is_empty() {
+            let made = work.made(desk, key).await?;
+            work.remove(&space, &Removing { desk, made: &made, removed: &removed, why: Removal::Run }).await?;
             transaction.commit().await?;
         }
-        Ok(doomed.len())
+        Ok(removed.len())
     }
-}
-
-/// At most a batch of the rows of a namespace that go, if these of the root stay.
-fn doomed(space: &Space, made: &[Made], root: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
-    let kept = Kept::new(root);
-    let stays = |made: &Made| match &*space.name {
-        "" => root.contains(&made.id),
-        inner => kept.keeps(inner, made.id == space.head, made.root),
-    };
-    made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
 }
 
 impl Work<'_> {

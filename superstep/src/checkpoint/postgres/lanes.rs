@@ -13,20 +13,20 @@ use tokio::sync::oneshot;
 
 use super::PostgresSaver;
 use crate::checkpoint::rows::{NewRow, PendingRow};
-use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Epoch, Lease};
 use crate::id::{CheckpointId, TaskId};
 
 /// Something to save.
 pub(super) enum Save {
     Checkpoint(NewRow),
-    Writes(PendingRow, TaskRecord),
+    Writes(PendingRow),
 }
 
 impl Save {
     pub(super) fn checkpoint(&self) -> Option<&NewRow> {
         match self {
             Self::Checkpoint(row) => Some(row),
-            Self::Writes(..) => None,
+            Self::Writes(_) => None,
         }
     }
 
@@ -34,15 +34,7 @@ impl Save {
     pub(super) fn pending(&self) -> &[PendingRow] {
         match self {
             Self::Checkpoint(row) => &row.pending,
-            Self::Writes(row, _) => std::slice::from_ref(row),
-        }
-    }
-
-    /// What the only task wrote, as it was given.
-    pub(super) fn task(&self) -> Option<&TaskRecord> {
-        match self {
-            Self::Checkpoint(_) => None,
-            Self::Writes(_, task) => Some(task),
+            Self::Writes(row) => std::slice::from_ref(row),
         }
     }
 
@@ -50,7 +42,7 @@ impl Save {
     pub(super) fn built_on(&self) -> Option<CheckpointId> {
         match self {
             Self::Checkpoint(row) => row.base,
-            Self::Writes(row, _) => Some(row.checkpoint),
+            Self::Writes(row) => Some(row.checkpoint),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
-use crate::checkpoint::rows::{Desk, Outline};
+use crate::checkpoint::rows::{Desk, NewOutline};
 use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
@@ -43,25 +43,17 @@ impl PostgresSaver {
         if !shelf.rows.contains_key(&id) {
             return Ok(());
         }
-        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        work.fetch(desk, space, gathered, &mut shelf).await?;
-        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        work.set_outline(desk, space, id, &outline).await?;
+        work.fetch(desk, space, desk.to_gather(&shelf, id, self.pitch)?, &mut shelf).await?;
+        work.set_outline(space, &desk.new_outline(&shelf, id, self.pitch)?).await?;
         Ok(transaction.commit().await?)
     }
 }
 
 impl Work<'_> {
-    pub(super) async fn set_outline(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        id: CheckpointId,
-        outline: &Outline,
-    ) -> Result<(), CheckpointError> {
-        let owners: Vec<_> = outline.owners(id).into_iter().map(bytes).collect();
-        let sealed = desk.outline(id, outline)?;
-        let params: &[Param<'_>] = params![space => INT8, bytes(id) => BYTEA, owners => BYTEA_ARRAY, sealed => BYTEA];
+    pub(super) async fn set_outline(&self, space: i64, outline: &NewOutline) -> Result<(), CheckpointError> {
+        let owners: Vec<_> = outline.owners.iter().copied().map(bytes).collect();
+        let (id, sealed) = (bytes(outline.id), &outline.sealed);
+        let params: &[Param<'_>] = params![space => INT8, id => BYTEA, owners => BYTEA_ARRAY, sealed => BYTEA];
         self.run(sql::SET_OUTLINE, params).await.map(drop)
     }
 }

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, source_number};
+use crate::checkpoint::rows::{Desk, Found, Listing, Raw, RawPending, StoredRow, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -30,27 +30,16 @@ impl PostgresSaver {
         &self,
         thread: &str,
         namespace: &str,
-        mut query: ListQuery,
+        query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        /// So many are read at once when only some of them are wanted.
-        const PAGE: usize = 256;
         if !is_kept(&[thread, namespace]) {
             return Ok(Vec::new());
         }
         let (client, desk) = (self.client().await?, self.desk(thread, namespace));
-        let wanted = query.limit.unwrap_or(usize::MAX);
-        let page = if query.metadata.is_empty() { wanted } else { PAGE };
-        let mut all = Vec::new();
+        let mut listing = Listing::new(query);
         loop {
-            let found = self.work(&client).page(desk, &query, page).await?;
-            for id in &found.listed {
-                let row = found.shelf.row(*id).map_err(|missing| desk.damaged(*id, missing))?;
-                if query.matches(&row.record) && all.len() < wanted {
-                    all.push(found.saved(desk, *id)?);
-                }
-            }
-            query.before = found.listed.last().copied();
-            if found.listed.len() < page || all.len() >= wanted {
+            let found = self.work(&client).page(desk, &listing).await?;
+            if let Some(all) = listing.take(desk, &found)? {
                 return Ok(all);
             }
         }
@@ -93,11 +82,10 @@ impl Work<'_> {
         raw.open(desk)
     }
 
-    /// So many of the checkpoints that a query finds, whatever its metadata.
-    async fn page(&self, desk: Desk<'_>, query: &ListQuery, limit: usize) -> Result<Found, CheckpointError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (before, only) = (query.before.map(bytes), query.only.map(bytes));
-        let (source, step) = (query.source.map(source_number), query.step);
+    async fn page(&self, desk: Desk<'_>, listing: &Listing) -> Result<Found, CheckpointError> {
+        let ListQuery { before, only, source, step, .. } = listing.query;
+        let (before, only, source) = (before.map(bytes), only.map(bytes), source.map(source_number));
+        let limit = listing.limit();
         let params: &[Param<'_>] = params![
             desk.thread => TEXT, desk.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
             source => INT8, step => INT8, limit => INT8,

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::new::{NewBody, NewTask};
 use super::outline::Outline;
-use super::shelf::{Cut, Pending, Row};
+use super::shelf::{Cut, Pending, Row, Shelf};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
 use crate::checkpoint::codec::with_scratch;
 use crate::checkpoint::decide::Successor;
@@ -60,6 +60,14 @@ impl NewRow {
     pub(crate) fn new_shape(&self) -> Option<IdBytes> {
         self.shape_body.as_ref().map(|_| self.shape)
     }
+}
+
+/// An outline on its way to the database.
+pub(crate) struct NewOutline {
+    pub(crate) id: CheckpointId,
+    /// The other rows that it refers to.
+    pub(crate) owners: Vec<CheckpointId>,
+    pub(crate) sealed: Vec<u8>,
 }
 
 /// What a task wrote, on its way to or from the database.
@@ -224,8 +232,31 @@ impl<'a> Desk<'a> {
         Ok(PendingRow { checkpoint, task: task.task, consumed, body })
     }
 
-    pub(crate) fn outline(&self, id: CheckpointId, outline: &Outline) -> Result<Vec<u8>, CheckpointError> {
-        self.sealed(&self.context(b"outline", &id_bytes(id)), outline, id)
+    /// An outline, sealed.
+    pub(crate) fn outline(&self, id: CheckpointId, outline: &Outline) -> Result<NewOutline, CheckpointError> {
+        let sealed = self.sealed(&self.context(b"outline", &id_bytes(id)), outline, id)?;
+        Ok(NewOutline { id, owners: outline.owners(id), sealed })
+    }
+
+    /// The same row of pending writes, with the values that lie in the checkpoint that consumed them.
+    pub(crate) fn whole(&self, row: &PendingRow, shelf: &Shelf) -> Result<PendingRow, CheckpointError> {
+        self.pending_row(row.checkpoint, &self.task(row, shelf)?)
+    }
+
+    /// What is known of a task, with a later record of it.
+    pub(crate) fn merged(
+        &self,
+        known: &PendingRow,
+        later: &PendingRow,
+        shelf: &Shelf,
+    ) -> Result<PendingRow, CheckpointError> {
+        let mut all = self.task(known, shelf)?;
+        all.absorb(self.task(later, shelf)?);
+        self.pending_row(known.checkpoint, &all)
+    }
+
+    fn task(&self, row: &PendingRow, shelf: &Shelf) -> Result<TaskRecord, CheckpointError> {
+        shelf.task(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
     }
 
     /// A checkpoint that was read; its shape is looked up among those that were read with it.
@@ -257,12 +288,13 @@ impl<'a> Desk<'a> {
         stored: StoredRow,
         to: Desk<'_>,
         shape: IdBytes,
-    ) -> Result<(NewRow, Option<Outline>), CheckpointError> {
+    ) -> Result<(NewRow, Option<NewOutline>), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context) = (columns.id, columns.bytes());
         let opened = self.seal.open(&self.context(b"checkpoint", &context), &stored.body);
         let body = opened.map_err(|why| self.fail(id, "checkpoint", why.to_string()))?;
         let outline = self.open_outline(id, stored.outline.as_deref())?;
+        let outline = outline.map(|outline| to.outline(id, &outline)).transpose()?;
         let context = Columns { shape, ..columns }.bytes();
         let Columns { parent, base, root, source, step, created_at, .. } = columns;
         let row = NewRow {

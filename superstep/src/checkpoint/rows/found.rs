@@ -106,7 +106,8 @@ impl Found {
 
 impl Desk<'_> {
     /// Something that a checkpoint needs is missing.
-    pub(crate) fn damaged(&self, id: CheckpointId, missing: Missing) -> CheckpointError {
+    #[expect(clippy::needless_pass_by_value, reason = "ids are small")]
+    pub(crate) fn damaged(&self, id: impl ToString, missing: Missing) -> CheckpointError {
         self.fail(id, missing.0, "it is not in the database; the database is damaged")
     }
 }

@@ -1,14 +1,26 @@
-//! Rows that go away, and new outlines: with long tails gathered, and without those rows.
+//! Rows that go away, and what has to be written so that those that stay keep all their values.
+//!
+//! A plan is made of what was read, and a database carries it out in the transaction in which it was read.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
 
-use super::Pitch;
-use super::body::source_number;
-use super::outline::{Outline, OutlineField, Piece, to_gather};
+use super::body::{Desk, NewOutline, PendingRow, source_number};
+use super::outline::{Outline, OutlineField, Piece};
 use super::shelf::{Missing, Shelf};
-use crate::checkpoint::{FieldRecord, FieldValue, Source};
+use crate::checkpoint::prune::Kept;
+use crate::checkpoint::{CheckpointError, Prune, Source};
 use crate::id::CheckpointId;
+
+/// So many rows are removed in one transaction, so that others who write need not wait long.
+pub(crate) const BATCH: usize = 1000;
+
+/// A namespace of a thread.
+pub(crate) struct Space {
+    pub(crate) key: i64,
+    pub(crate) name: String,
+    pub(crate) head: CheckpointId,
+}
 
 /// A row without what is in it.
 pub(crate) struct Made {
@@ -30,62 +42,103 @@ pub(crate) enum Removal {
     Run,
 }
 
-/// The rows that stay and that removed ones were based on, with the removed ones: these may hold writes of those.
-pub(crate) fn consumed_under(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<(CheckpointId, CheckpointId)> {
-    let gone = made.iter().filter(|made| removed.contains(&made.id));
-    gone.filter_map(|made| Some((made.base.filter(|base| !removed.contains(base))?, made.id))).collect()
+/// Which checkpoints of a thread a rule keeps.
+pub(crate) struct Pruning {
+    /// Of the root graph.
+    kept: HashSet<CheckpointId>,
 }
 
-/// The rows that stay and that removed ones were the next step of: what is pending under them was written by the tasks
-/// of that step.
-pub(crate) fn left_by_steps(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<CheckpointId> {
-    let steps: HashMap<CheckpointId, i64> = made.iter().map(|made| (made.id, made.step)).collect();
-    let is_next = |made: &&Made| {
-        let before = made.base.and_then(|base| steps.get(&base));
-        removed.contains(&made.id)
-            && made.source == source_number(Source::Loop)
-            && before.is_some_and(|before| made.step == before + 1)
-    };
-    made.iter().filter(is_next).filter_map(|made| made.base).filter(|base| !removed.contains(base)).collect()
-}
-
-impl Shelf {
-    /// The outline of a row, with long tails gathered in it. What is to be gathered must be on the shelf.
-    pub(crate) fn outline(&self, id: CheckpointId, pitch: Pitch) -> Result<Outline, Missing> {
-        let mut outline = self.layout(id)?.into_outline();
-        for field in &mut outline.fields {
-            let gathered = to_gather(&field.pieces, self.many(id, &field.name, pitch)?);
-            let (all, many) = (field.pieces.len(), gathered.len());
-            if many > 0 {
-                let value = self.gather(&field.name, &field.pieces[all - many..])?;
-                field.hold(id, all - many..all, value);
-            }
-        }
-        Ok(outline)
+impl Pruning {
+    /// What the rule says of the rows of the root graph.
+    pub(crate) fn new(prune: &Prune, root: &[Made]) -> Self {
+        Self { kept: prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>()) }
     }
 
-    /// The rows that have what the outline of a row would gather, and are lacking on the shelf.
-    pub(crate) fn to_gather(&self, id: CheckpointId, pitch: Pitch) -> Result<Vec<CheckpointId>, Missing> {
-        let mut lacking = Vec::new();
-        for (name, pieces) in &self.layout(id)?.fields {
-            let owners = to_gather(pieces, self.many(id, name, pitch)?).iter().map(|piece| piece.owner());
-            lacking.extend(owners.filter(|owner| self.lacks(*owner)));
-        }
-        Ok(lacking)
-    }
-
-    /// How many pieces of a field are worth gathering: more of them if the latest ones are long.
-    fn many(&self, id: CheckpointId, name: &str, pitch: Pitch) -> Result<usize, Missing> {
-        const LONG: usize = 512;
-        let (walked, _) = self.walk(id)?;
-        let fields = walked.iter().flat_map(|row| &row.record.fields).filter(|field| *field.name == *name);
-        let tail = |field: &FieldRecord| match &field.value {
-            FieldValue::Tail(tail) => Some(tail.iter().map(|write| write.len()).sum()),
-            _ => None,
+    /// At most a batch of the rows of a namespace that go.
+    pub(crate) fn doomed(&self, space: &Space, made: &[Made]) -> HashSet<CheckpointId> {
+        let kept = Kept::new(&self.kept);
+        let stays = |made: &Made| match &*space.name {
+            "" => self.kept.contains(&made.id),
+            inner => kept.keeps(inner, made.id == space.head, made.root),
         };
-        let lengths: Vec<usize> = fields.filter_map(tail).collect();
-        let is_long = lengths.iter().sum::<usize>() > LONG * lengths.len();
-        Ok(if is_long { pitch.many_long } else { pitch.many })
+        made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
+    }
+}
+
+/// Rows that go away from a namespace.
+pub(crate) struct Removing<'a> {
+    pub(crate) desk: Desk<'a>,
+    /// All rows of the namespace.
+    pub(crate) made: &'a [Made],
+    pub(crate) removed: &'a HashSet<CheckpointId>,
+    pub(crate) why: Removal,
+}
+
+/// What is to be done, in this order.
+pub(crate) struct RemovalPlan {
+    pub(crate) outlines: Vec<NewOutline>,
+    /// Rows of pending writes that hold all their values from now on.
+    pub(crate) pending: Vec<PendingRow>,
+    /// What was written under these rows goes.
+    pub(crate) forgotten: Vec<CheckpointId>,
+    /// These rows go.
+    pub(crate) removed: Vec<CheckpointId>,
+    /// The latest row that stays; if there is none, the namespace goes.
+    pub(crate) head: Option<CheckpointId>,
+}
+
+impl Removing<'_> {
+    /// The rows that may need another outline: those that have one, and those that stand on a removed row. They are to be
+    /// read with all that they stand on.
+    pub(crate) fn staying(&self) -> Vec<CheckpointId> {
+        let stands_on_removed = |made: &Made| made.base.is_some_and(|base| self.removed.contains(&base));
+        let staying = self.made.iter().filter(|made| !self.removed.contains(&made.id));
+        staying.filter(|made| made.has_outline || stands_on_removed(made)).map(|made| made.id).collect()
+    }
+
+    /// Further rows to read: they hold what has to be moved together with what is removed.
+    pub(crate) fn needed(&self, shelf: &Shelf) -> Result<HashSet<CheckpointId>, CheckpointError> {
+        needed_without(shelf, self.removed, &self.staying()).map_err(|missing| self.damaged(missing))
+    }
+
+    /// The rows that stay and that removed ones were based on, with the removed ones: these may hold values of what was
+    /// written under those. Such writes are to be read, with the rows that hold values of them.
+    pub(crate) fn consumed(&self) -> Vec<(CheckpointId, CheckpointId)> {
+        let gone = self.made.iter().filter(|made| self.removed.contains(&made.id));
+        gone.filter_map(|made| Some((made.base.filter(|base| !self.removed.contains(base))?, made.id))).collect()
+    }
+
+    /// What is to be done, from all that was read.
+    pub(crate) fn plan(&self, shelf: &Shelf, pending: &[PendingRow]) -> Result<RemovalPlan, CheckpointError> {
+        let outlines =
+            outlines_without(shelf, self.removed, self.staying()).map_err(|missing| self.damaged(missing))?;
+        let outlines =
+            outlines.iter().map(|(id, outline)| self.desk.outline(*id, outline)).collect::<Result<_, _>>()?;
+        let left = if self.why == Removal::Run { self.left_by_steps() } else { Vec::new() };
+        let kept = pending.iter().filter(|row| !left.contains(&row.checkpoint));
+        let pending = kept.map(|row| self.desk.whole(row, shelf)).collect::<Result<_, _>>()?;
+        let removed: Vec<_> = self.removed.iter().copied().collect();
+        let head = self.made.iter().map(|made| made.id).filter(|id| !self.removed.contains(id)).max();
+        Ok(RemovalPlan { outlines, pending, forgotten: [left, removed.clone()].concat(), removed, head })
+    }
+
+    /// The rows that stay and that removed ones were the next step of: what is pending under them was written by the
+    /// tasks of that step.
+    fn left_by_steps(&self) -> Vec<CheckpointId> {
+        let steps: HashMap<CheckpointId, i64> = self.made.iter().map(|made| (made.id, made.step)).collect();
+        let is_next = |made: &&Made| {
+            let before = made.base.and_then(|base| steps.get(&base));
+            self.removed.contains(&made.id)
+                && made.source == source_number(Source::Loop)
+                && before.is_some_and(|before| made.step == before + 1)
+        };
+        let left = self.made.iter().filter(is_next).filter_map(|made| made.base);
+        left.filter(|base| !self.removed.contains(base)).collect()
+    }
+
+    fn damaged(&self, missing: Missing) -> CheckpointError {
+        let any = self.staying().first().map_or_else(|| "?".to_owned(), ToString::to_string);
+        self.desk.damaged(any, missing)
     }
 }
 

@@ -8,29 +8,15 @@ use rusqlite::types::FromSql;
 
 use super::Work;
 use super::read::stored;
-use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{
-    Desk, IdBytes, Made, PendingRow, RawPending, Removal, id_bytes, id_from, inlined, micros, moment,
+    BATCH, Desk, IdBytes, Made, PAGE, PendingRow, Pruning, RawPending, Removal, Removing, Space, id_bytes, id_from,
+    inlined, micros, moment,
 };
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
-use crate::id::CheckpointId;
-
-/// So many rows are removed in one transaction, so that others who write need not wait long.
-const BATCH: i64 = 1000;
-
-/// So many rows of a thread that is copied are in memory at once.
-const PAGE: i64 = 200;
 
 /// After so long a claim without checkpoints is forgotten, if threads do not expire.
 const IDLE: Duration = Duration::from_hours(24);
-
-/// A namespace of a thread.
-pub(super) struct Space {
-    pub(super) key: i64,
-    pub(super) name: String,
-    pub(super) head: CheckpointId,
-}
 
 impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
@@ -53,12 +39,12 @@ impl Work<'_> {
 
     /// Removes some rows of a namespace that nobody has, and says how many.
     pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
-        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH])?;
+        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH as i64])?;
         let checkpoints = runs.len();
         for run in runs.into_iter().flatten().collect::<HashSet<_>>() {
             self.done(self.run(sql::REMOVE_RUN, params![run, space]))?;
         }
-        let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
+        let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH as i64]))?;
         Ok(checkpoints + pending)
     }
 
@@ -118,7 +104,7 @@ impl Work<'_> {
                 let columns = |row: &rusqlite::Row<'_>| {
                     Ok((stored(row)?, row.get::<_, i64>(13)?, row.get::<_, Option<Vec<u8>>>(14)?))
                 };
-                statement.query_map(params![space, after, PAGE], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+                statement.query_map(params![space, after, PAGE as i64], columns)?.collect::<rusqlite::Result<Vec<_>>>()
             };
             let rows = self.done(page())?;
             let Some((last, _, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
@@ -133,7 +119,7 @@ impl Work<'_> {
                 let writes = writes.iter().map(|row| from.resealed_pending(row, to)).collect::<Result<Vec<_>, _>>()?;
                 self.add(copy, &row, depth, inlined(&writes).as_deref())?;
                 if let Some(outline) = outline {
-                    self.set_outline(to, copy, row.id, &outline)?;
+                    self.set_outline(copy, &outline)?;
                 }
             }
         }
@@ -149,7 +135,7 @@ impl Work<'_> {
     fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
         let mut after = (Vec::new(), Vec::new());
         loop {
-            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE])?;
+            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE as i64])?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = (id_bytes(last.checkpoint).to_vec(), last.task.as_u128().to_be_bytes().to_vec());
             for row in &rows {
@@ -183,27 +169,13 @@ impl Work<'_> {
             Some(root) => self.made(self.desk(thread, ""), root.key)?,
             None => Vec::new(),
         };
-        let kept_of_root = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
-        let kept = Kept::new(&kept_of_root);
-        let mut root = Some(root);
+        let pruning = Pruning::new(prune, &root);
         for space in &spaces {
-            let desk = self.desk(thread, &space.name);
-            let made = match root.take() {
-                Some(root) if space.name.is_empty() => root,
-                other => {
-                    root = other;
-                    self.made(desk, space.key)?
-                }
-            };
-            let stays = |made: &Made| match &*space.name {
-                "" => kept_of_root.contains(&made.id),
-                inner => kept.keeps(inner, made.id == space.head, made.root),
-            };
-            let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
-            let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();
-            if !doomed.is_empty() {
-                self.remove(desk, space, &made, &doomed, Removal::Prune)?;
-                return Ok(doomed.len());
+            let (desk, made) = (self.desk(thread, &space.name), self.made(self.desk(thread, &space.name), space.key)?);
+            let removed = pruning.doomed(space, &made);
+            if !removed.is_empty() {
+                self.remove(space, &Removing { desk, made: &made, removed: &removed, why: Removal::Prune })?;
+                return Ok(removed.len());
             }
         }
         Ok(0)
@@ -248,12 +220,13 @@ impl Work<'_> {
         let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
         let desk = self.desk(thread, &space.name);
         let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let found = self.column(sql::OF_RUN, params![key, run, BATCH])?;
-        let doomed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
-        if !doomed.is_empty() {
-            self.remove(desk, &space, &self.made(desk, key)?, &doomed, Removal::Run)?;
+        let found = self.column(sql::OF_RUN, params![key, run, BATCH as i64])?;
+        let removed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+        if !removed.is_empty() {
+            let made = self.made(desk, key)?;
+            self.remove(&space, &Removing { desk, made: &made, removed: &removed, why: Removal::Run })?;
         }
-        Ok(doomed.len())
+        Ok(removed.len())
     }
 
     pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
@@ -264,7 +237,7 @@ impl Work<'_> {
     /// Forgets some claims of long ago that came to nothing, and says how many.
     pub(super) fn forget_idle(&self) -> Result<usize, CheckpointError> {
         let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
-        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))
+        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH as i64]))
     }
 
     /// The namespaces that nobody has, but whose rows are there.
@@ -284,6 +257,6 @@ impl Work<'_> {
 
     /// Removes at most a batch of what belongs to nobody, and says how many rows that were.
     pub(super) fn remove_some(&self, sql: &str) -> Result<usize, CheckpointError> {
-        self.done(self.run(sql, [BATCH]))
+        self.done(self.run(sql, [BATCH as i64]))
     }
 }

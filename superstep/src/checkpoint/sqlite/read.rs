@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rusqlite::{Params, Row, params};
 
 use super::Work;
-use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, Shelf, StoredRow, id_bytes, source_number};
+use crate::checkpoint::rows::{Desk, Found, Listing, Raw, RawPending, Shelf, StoredRow, id_bytes, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -28,28 +28,16 @@ impl Work<'_> {
         &self,
         thread: &str,
         namespace: &str,
-        mut query: ListQuery,
+        query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        /// So many are read at once when only some of them are wanted.
-        const PAGE: usize = 256;
         let desk = self.desk(thread, namespace);
-        let wanted = query.limit.unwrap_or(usize::MAX);
-        let page = if query.metadata.is_empty() { wanted } else { PAGE };
-        let mut all = Vec::new();
+        let mut listing = Listing::new(query);
         loop {
-            let limit = i64::try_from(page).unwrap_or(i64::MAX);
-            let (before, only) = (query.before.map(id_bytes), query.only.map(id_bytes));
-            let (source, step) = (query.source.map(source_number), query.step);
-            let params = params![thread, namespace, self.cutoff, before, only, source, step, limit];
+            let ListQuery { before, only, source, step, .. } = listing.query;
+            let (before, only, source) = (before.map(id_bytes), only.map(id_bytes), source.map(source_number));
+            let params = params![thread, namespace, self.cutoff, before, only, source, step, listing.limit()];
             let found = self.found(desk, sql::LIST, params)?;
-            for id in &found.listed {
-                if query.matches(&found.shelf.row(*id).map_err(|m| desk.damaged(*id, m))?.record) && all.len() < wanted
-                {
-                    all.push(found.saved(desk, *id)?);
-                }
-            }
-            query.before = found.listed.last().copied();
-            if found.listed.len() < page || all.len() >= wanted {
+            if let Some(all) = listing.take(desk, &found)? {
                 return Ok(all);
             }
         }

@@ -7,9 +7,9 @@ use rusqlite::{OptionalExtension, params};
 use super::Work;
 use crate::checkpoint::decide::{Decision, Facts};
 use crate::checkpoint::rows::{
-    Desk, NewRow, Outline, PendingRow, RawPending, Shelf, id_bytes, id_from, inlined, micros,
+    Desk, NewOutline, NewRow, PendingRow, RawPending, Shelf, id_bytes, id_from, inlined, micros,
 };
-use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Epoch, Lease};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
@@ -54,7 +54,7 @@ impl Work<'_> {
         let (held, alone) = if holds_writes { (&row.pending[..], &[][..]) } else { (&[][..], &row.pending[..]) };
         self.add(space, row, depth, inlined(held).as_deref())?;
         for pending in alone {
-            self.add_pending(desk, space, pending, None)?;
+            self.add_pending(desk, space, pending)?;
         }
         if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
     }
@@ -128,22 +128,13 @@ impl Work<'_> {
     /// Gives a row an outline, so that reading need not go further down.
     fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
         let mut shelf = self.rows_below(desk, space, id, true)?;
-        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        self.fetch(desk, space, &gathered, &mut shelf)?;
-        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        self.set_outline(desk, space, id, &outline)
+        self.fetch(desk, space, desk.to_gather(&shelf, id, self.pitch)?, &mut shelf)?;
+        self.set_outline(space, &desk.new_outline(&shelf, id, self.pitch)?)
     }
 
-    pub(super) fn set_outline(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        id: CheckpointId,
-        outline: &Outline,
-    ) -> Result<(), CheckpointError> {
-        let owners: Vec<u8> = outline.owners(id).into_iter().flat_map(id_bytes).collect();
-        let sealed = desk.outline(id, outline)?;
-        self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(id), owners, sealed])).map(drop)
+    pub(super) fn set_outline(&self, space: i64, outline: &NewOutline) -> Result<(), CheckpointError> {
+        let owners = outline.owners.iter().copied().flat_map(id_bytes).collect::<Vec<u8>>();
+        self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(outline.id), owners, outline.sealed])).map(drop)
     }
 
     /// Puts more rows on a shelf.
@@ -151,51 +142,35 @@ impl Work<'_> {
         &self,
         desk: Desk<'_>,
         space: i64,
-        ids: &[CheckpointId],
+        ids: impl IntoIterator<Item = CheckpointId>,
         shelf: &mut Shelf,
     ) -> Result<(), CheckpointError> {
         for id in ids {
-            if shelf.lacks(*id) {
-                shelf.add(self.rows_below(desk, space, *id, false)?.rows);
+            if shelf.lacks(id) {
+                shelf.add(self.rows_below(desk, space, id, false)?.rows);
             }
         }
         Ok(())
     }
 
-    pub(super) fn put_writes(
-        &self,
-        lease: Lease<'_>,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let found = self.find(lease, Some(checkpoint))?;
-        found.facts.decide_writes(checkpoint)?;
+    pub(super) fn put_writes(&self, lease: Lease<'_>, row: &PendingRow) -> Result<(), CheckpointError> {
+        let found = self.find(lease, Some(row.checkpoint))?;
+        found.facts.decide_writes(row.checkpoint)?;
         let space = found.space.expect("a checkpoint is in a namespace");
-        let desk = self.desk(lease.thread, lease.namespace);
-        self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
+        self.add_pending(self.desk(lease.thread, lease.namespace), space, row)?;
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
     }
 
     /// Adds what a task wrote to what is known of it.
-    fn add_pending(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        new: &PendingRow,
-        task: Option<TaskRecord>,
-    ) -> Result<(), CheckpointError> {
+    fn add_pending(&self, desk: Desk<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
         self.take_out(desk, space, new.checkpoint)?;
         if self.pend(sql::ADD_PENDING, space, new)? > 0 {
             return Ok(());
         }
         let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else { return Ok(()) };
-        let record = match task {
-            Some(task) => task,
-            None => self.task(desk, space, new)?,
-        };
-        let mut all = self.task(desk, space, &known)?;
-        all.absorb(record);
-        self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?)
+        let mut shelf = Shelf::default();
+        self.fetch(desk, space, known.consumed.into_iter().chain(new.consumed), &mut shelf)?;
+        self.set_pending(space, &desk.merged(&known, new, &shelf)?)
     }
 
     /// Gives the writes under a row that the next row holds rows of their own.
@@ -230,14 +205,6 @@ impl Work<'_> {
             statement.query_row(params![space, at, of], columns).optional()
         };
         self.done(find())?.map(|found| found.row(desk)).transpose()
-    }
-
-    /// What a row says that a task wrote, with the values that lie in the checkpoint that consumed them.
-    pub(super) fn task(&self, desk: Desk<'_>, space: i64, row: &PendingRow) -> Result<TaskRecord, CheckpointError> {
-        let pending = desk.open_pending(row)?;
-        let mut shelf = Shelf::default();
-        self.fetch(desk, space, row.consumed.as_slice(), &mut shelf)?;
-        shelf.task(&pending).map_err(|missing| desk.damaged(row.checkpoint, missing))
     }
 
     pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {
