@@ -18,7 +18,6 @@ mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod rows;
-mod seeded;
 mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 
 use super::decide::{Decision, Facts};
 use super::prune::Kept as PruneKept;
-use super::seeded::Seeded;
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Source, Swept, TaskRecord, check_name,
@@ -61,7 +60,7 @@ impl Locked {
 
 #[derive(Debug, Default)]
 struct Shard {
-    threads: HashMap<Box<str>, Thread, Seeded>,
+    threads: HashMap<Box<str>, Thread>,
     /// The last epoch that was given out: also a thread that was deleted and made again has no epoch twice.
     epoch: u64,
 }

@@ -1,8 +1,6 @@
 //! Statements on a connection. None is prepared for later, so that a pooler may stand between.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
+use futures_util::future::join_all;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
@@ -121,15 +119,5 @@ pub(super) fn bytes(id: CheckpointId) -> Vec<u8> {
 
 /// Polls all in order until all are done. What they send first is sent in one go.
 pub(super) async fn all<T, E>(futures: impl Iterator<Item = impl Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
-    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|cx| {
-        for (future, done) in waiting.iter_mut().filter(|(_, done)| done.is_none()) {
-            if let Poll::Ready(result) = future.as_mut().poll(cx) {
-                *done = Some(result);
-            }
-        }
-        if waiting.iter().all(|(_, done)| done.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    waiting.into_iter().filter_map(|(_, done)| done).collect()
+    join_all(futures).await.into_iter().collect()
 }

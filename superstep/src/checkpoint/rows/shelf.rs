@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
-use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{
     Blob, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
 };
@@ -46,7 +45,7 @@ pub(crate) struct Pending {
 pub(crate) struct Missing(pub(crate) String);
 
 /// Boxed: they are moved about, and large.
-pub(crate) type Rows = HashMap<CheckpointId, Box<Row>, Seeded>;
+pub(crate) type Rows = HashMap<CheckpointId, Box<Row>>;
 
 /// Rows of one namespace.
 #[derive(Debug, Default)]
