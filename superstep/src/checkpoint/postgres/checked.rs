@@ -3,12 +3,12 @@
 //! Everything is asked again while nobody else can change the thread.
 
 use super::PostgresSaver;
-use super::lanes::Save;
 use super::read::pending;
 use super::work::{Param, Work, bytes, params};
 use super::write::{Columns, Placed};
+use super::write_queue::Save;
 use crate::checkpoint::decide::Decision;
-use crate::checkpoint::rows::{Desk, NewRow, PendingRow, Shelf};
+use crate::checkpoint::rows::{NewRow, PendingRow, ReadRows, RowCodec};
 use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
@@ -37,7 +37,7 @@ impl PostgresSaver {
         let unexplained = || CheckpointError::backend("the database saves nothing, and does not say why");
         let placed = answer.placed.ok_or_else(unexplained)?;
         for row in save.pending() {
-            work.add_pending(self.desk(lease.thread, lease.namespace), placed.space, row).await?;
+            work.add_pending(self.codec(lease.thread, lease.namespace), placed.space, row).await?;
         }
         transaction.commit().await?;
         Ok(Some(placed))
@@ -66,16 +66,16 @@ impl Work<'_> {
     }
 
     /// Adds what a task wrote to what is known of it.
-    async fn add_pending(&self, desk: Desk<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
+    async fn add_pending(&self, codec: RowCodec<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
         let (at, of) = (bytes(new.checkpoint), new.task.as_u128().to_be_bytes());
         let params: &[Param<'_>] = params![space => INT8, at => BYTEA, &of[..] => BYTEA];
         let Some(known) = self.row(sql::FIND_PENDING, params).await? else {
             return self.set_pending(space, new).await;
         };
-        let known = self.saver.done(pending(&known))?.row(desk)?;
-        let mut shelf = Shelf::default();
-        self.fetch(desk, space, known.consumed.into_iter().chain(new.consumed), &mut shelf).await?;
-        self.set_pending(space, &desk.merged(&known, new, &shelf)?).await
+        let known = self.saver.done(pending(&known))?.row(codec)?;
+        let mut read_rows = ReadRows::default();
+        self.fetch(codec, space, known.consumed.into_iter().chain(new.consumed), &mut read_rows).await?;
+        self.set_pending(space, &codec.merged(&known, new, &read_rows)?).await
     }
 
     pub(super) async fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {
@@ -86,18 +86,18 @@ impl Work<'_> {
         self.run(sql::SET_PENDING, params).await.map(drop)
     }
 
-    /// Puts more rows on a shelf.
+    /// Puts more rows into what was read.
     pub(super) async fn fetch(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         ids: impl IntoIterator<Item = CheckpointId>,
-        shelf: &mut Shelf,
+        read_rows: &mut ReadRows,
     ) -> Result<(), CheckpointError> {
-        let ids: Vec<_> = ids.into_iter().filter(|id| shelf.lacks(*id)).map(bytes).collect();
+        let ids: Vec<_> = ids.into_iter().filter(|id| read_rows.lacks(*id)).map(bytes).collect();
         if !ids.is_empty() {
             let params: &[Param<'_>] = params![space => INT8, ids => BYTEA_ARRAY];
-            shelf.add(self.found(desk, sql::ROWS, params).await?.shelf.rows);
+            read_rows.add(self.found(codec, sql::ROWS, params).await?.read_rows.rows);
         }
         Ok(())
     }

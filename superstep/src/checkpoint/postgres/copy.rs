@@ -6,7 +6,7 @@ use super::read::{pending, stored};
 use super::work::{Param, Work, all, bytes, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, IdBytes, NewOutline, NewRow, PAGE};
+use crate::checkpoint::rows::{IdBytes, NewOutline, NewRow, PAGE, RowCodec};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
 
@@ -17,7 +17,7 @@ impl PostgresSaver {
         }
         let mut client = self.client().await?;
         let epoch = self.take_name(&mut client, from, to).await?;
-        let shapes = self.work(&client).copy_shapes(self.desk(from, ""), self.desk(to, "")).await?;
+        let shapes = self.work(&client).copy_shapes(self.codec(from, ""), self.codec(to, "")).await?;
         let transaction = self.database.begin_fixed(&mut client).await?;
         let work = self.work(transaction.client());
         let held = work.row(sql::HOLD, params![to => TEXT]).await?;
@@ -34,7 +34,7 @@ impl PostgresSaver {
         }
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
-            let (source, target) = (self.desk(from, &space.name), self.desk(to, &space.name));
+            let (source, target) = (self.codec(from, &space.name), self.codec(to, &space.name));
             work.copy_checkpoints(source, target, space.key, copy, &shapes).await?;
             work.copy_pending(source, target, space.key, copy).await?;
         }
@@ -77,8 +77,8 @@ impl Work<'_> {
     /// Copies rows, each sealed for the thread it belongs to.
     async fn copy_checkpoints(
         &self,
-        from: Desk<'_>,
-        to: Desk<'_>,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
         space: i64,
         copy: i64,
         shapes: &HashMap<Vec<u8>, IdBytes>,
@@ -104,7 +104,11 @@ impl Work<'_> {
 
     /// The names of a thread's shapes where they are sealed as the saver seals now. Not in the transaction of the copy: all
     /// who save a graph for the first time would wait for its end.
-    async fn copy_shapes(&self, from: Desk<'_>, to: Desk<'_>) -> Result<HashMap<Vec<u8>, IdBytes>, CheckpointError> {
+    async fn copy_shapes(
+        &self,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
+    ) -> Result<HashMap<Vec<u8>, IdBytes>, CheckpointError> {
         let mut shapes = HashMap::new();
         for row in &self.rows(sql::SHAPES, params![from.thread => TEXT]).await? {
             let (digest, sealed): (&[u8], &[u8]) = (self.saver.column(row, 0)?, self.saver.column(row, 1)?);
@@ -129,7 +133,13 @@ impl Work<'_> {
         }
     }
 
-    async fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+    async fn copy_pending(
+        &self,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
+        space: i64,
+        copy: i64,
+    ) -> Result<(), CheckpointError> {
         let (mut after, mut task): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
         loop {
             let params: &[Param<'_>] = params![space => INT8, after => BYTEA, task => BYTEA, PAGE as i64 => INT8];

@@ -2,7 +2,7 @@
 
 use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
-use crate::checkpoint::rows::{Desk, NewOutline};
+use crate::checkpoint::rows::{NewOutline, RowCodec};
 use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
@@ -17,7 +17,7 @@ impl PostgresSaver {
         space: i64,
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
-        match self.add_outline(client, self.desk(lease.thread, lease.namespace), space, id).await {
+        match self.add_outline(client, self.codec(lease.thread, lease.namespace), space, id).await {
             Err(CheckpointError::Backend(error)) => {
                 tracing::warn!(thread = lease.thread, checkpoint = %id, %error, "a checkpoint got no outline");
                 Ok(())
@@ -29,7 +29,7 @@ impl PostgresSaver {
     async fn add_outline(
         &self,
         client: &mut PostgresClient,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
@@ -39,12 +39,12 @@ impl PostgresSaver {
             return Ok(());
         }
         let chain: &[Param<'_>] = params![space => INT8, vec![bytes(id)] => BYTEA_ARRAY];
-        let mut shelf = work.found(desk, sql::CHAINS, chain).await?.shelf;
-        if !shelf.rows.contains_key(&id) {
+        let mut read_rows = work.found(codec, sql::CHAINS, chain).await?.read_rows;
+        if !read_rows.rows.contains_key(&id) {
             return Ok(());
         }
-        work.fetch(desk, space, desk.to_gather(&shelf, id, self.pitch)?, &mut shelf).await?;
-        work.set_outline(space, &desk.new_outline(&shelf, id, self.pitch)?).await?;
+        work.fetch(codec, space, codec.to_gather(&read_rows, id, self.interval)?, &mut read_rows).await?;
+        work.set_outline(space, &codec.new_outline(&read_rows, id, self.interval)?).await?;
         Ok(transaction.commit().await?)
     }
 }

@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::rows::{Desk, Found, Listing, Raw, RawPending, StoredRow, source_number};
+use crate::checkpoint::rows::{Found, Listing, Raw, RawPending, RowCodec, StoredRow, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -21,9 +21,9 @@ impl PostgresSaver {
         }
         let (client, id) = (self.client().await?, checkpoint.map(bytes));
         let params: &[Param<'_>] = params![thread => TEXT, namespace => TEXT, self.ttl => INT8, id => BYTEA];
-        let desk = self.desk(thread, namespace);
-        let found = self.work(&client).found(desk, sql::GET, params).await?;
-        Ok(found.checkpoint(desk, checkpoint)?.1)
+        let codec = self.codec(thread, namespace);
+        let found = self.work(&client).found(codec, sql::GET, params).await?;
+        Ok(found.checkpoint(codec, checkpoint)?.1)
     }
 
     pub(super) async fn list_once(
@@ -35,11 +35,11 @@ impl PostgresSaver {
         if !is_kept(&[thread, namespace]) {
             return Ok(Vec::new());
         }
-        let (client, desk) = (self.client().await?, self.desk(thread, namespace));
+        let (client, codec) = (self.client().await?, self.codec(thread, namespace));
         let mut listing = Listing::new(query);
         loop {
-            let found = self.work(&client).page(desk, &listing).await?;
-            if let Some(all) = listing.take(desk, &found)? {
+            let found = self.work(&client).page(codec, &listing).await?;
+            if let Some(all) = listing.take(codec, &found)? {
                 return Ok(all);
             }
         }
@@ -67,30 +67,30 @@ impl Work<'_> {
     /// Runs a statement that gives rows of all kinds.
     pub(super) async fn found(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Found, CheckpointError> {
-        self.opened(desk, &self.rows(sql, params).await?)
+        self.opened(codec, &self.rows(sql, params).await?)
     }
 
     /// Opens rows of all kinds.
-    pub(super) fn opened(&self, desk: Desk<'_>, rows: &[Row]) -> Result<Found, CheckpointError> {
+    pub(super) fn opened(&self, codec: RowCodec<'_>, rows: &[Row]) -> Result<Found, CheckpointError> {
         let mut raw = Raw::default();
         let taken = rows.iter().try_for_each(|row| take(&mut raw, row));
         self.saver.done(taken)?;
-        raw.open(desk)
+        raw.open(codec)
     }
 
-    async fn page(&self, desk: Desk<'_>, listing: &Listing) -> Result<Found, CheckpointError> {
+    async fn page(&self, codec: RowCodec<'_>, listing: &Listing) -> Result<Found, CheckpointError> {
         let ListQuery { before, only, source, step, .. } = listing.query;
         let (before, only, source) = (before.map(bytes), only.map(bytes), source.map(source_number));
         let limit = listing.limit();
         let params: &[Param<'_>] = params![
-            desk.thread => TEXT, desk.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
+            codec.thread => TEXT, codec.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
             source => INT8, step => INT8, limit => INT8,
         ];
-        self.found(desk, sql::LIST, params).await
+        self.found(codec, sql::LIST, params).await
     }
 }
 

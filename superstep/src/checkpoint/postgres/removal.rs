@@ -9,14 +9,14 @@ use crate::database::sql::postgres_checkpoints as sql;
 impl Work<'_> {
     /// Removes rows; what stays keeps all its values. What removed steps wrote under rows that stay goes with a run.
     pub(super) async fn remove(&self, space: &Space, removing: &Removing<'_>) -> Result<(), CheckpointError> {
-        let desk = removing.desk;
+        let codec = removing.codec;
         let staying: Vec<_> = removing.staying().into_iter().map(bytes).collect();
         let params: &[Param<'_>] = params![space.key => INT8, staying => BYTEA_ARRAY];
-        let mut shelf = self.found(desk, sql::CHAINS, params).await?.shelf;
-        self.fetch(desk, space.key, removing.needed(&shelf)?, &mut shelf).await?;
+        let mut read_rows = self.found(codec, sql::CHAINS, params).await?.read_rows;
+        self.fetch(codec, space.key, removing.needed(&read_rows)?, &mut read_rows).await?;
         let pending = self.consumed(space.key, removing).await?;
-        self.fetch(desk, space.key, pending.iter().filter_map(|row| row.consumed), &mut shelf).await?;
-        self.carry_out(space, removing, &removing.plan(&shelf, &pending)?).await
+        self.fetch(codec, space.key, pending.iter().filter_map(|row| row.consumed), &mut read_rows).await?;
+        self.carry_out(space, removing, &removing.plan(&read_rows, &pending)?).await
     }
 
     /// What was written under rows that stay and has values in those that go.
@@ -25,7 +25,7 @@ impl Work<'_> {
             removing.consumed().into_iter().map(|(under, by)| (bytes(under), bytes(by))).unzip();
         let params: &[Param<'_>] = params![space => INT8, under => BYTEA_ARRAY, by => BYTEA_ARRAY];
         let found = self.rows(sql::CONSUMED, params).await?;
-        found.iter().map(|row| self.saver.done(pending(row))?.row(removing.desk)).collect()
+        found.iter().map(|row| self.saver.done(pending(row))?.row(removing.codec)).collect()
     }
 
     async fn carry_out(
@@ -47,7 +47,7 @@ impl Work<'_> {
         match removing.why {
             Removal::Prune => Ok(()),
             // The thread goes with the last of its namespaces.
-            Removal::Run => self.run(sql::FORGET_EMPTY, params![removing.desk.thread => TEXT]).await.map(drop),
+            Removal::Run => self.run(sql::FORGET_EMPTY, params![removing.codec.thread => TEXT]).await.map(drop),
         }
     }
 }

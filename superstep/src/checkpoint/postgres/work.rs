@@ -6,7 +6,7 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use super::PostgresSaver;
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, id_bytes};
+use crate::checkpoint::rows::{RowCodec, id_bytes};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::database::{InDatabase, PostgresClient, PostgresDatabase, PostgresTransaction as Transaction};
 use crate::id::CheckpointId;
@@ -30,8 +30,8 @@ macro_rules! params {
 pub(super) use params;
 
 impl<'a> Work<'a> {
-    pub(super) fn desk(&self, thread: &'a str, namespace: &'a str) -> Desk<'a> {
-        self.saver.desk(thread, namespace)
+    pub(super) fn codec(&self, thread: &'a str, namespace: &'a str) -> RowCodec<'a> {
+        self.saver.codec(thread, namespace)
     }
 
     /// The rows that a statement gives.
@@ -59,7 +59,7 @@ impl<'a> Work<'a> {
         self.saver.done(all(sent).await)
     }
 
-    /// The same in a transaction of their own.
+    /// The rows of several statements that are a transaction of their own.
     pub(super) async fn transact(&self, statements: &[(&str, &[Param<'_>])]) -> Result<Vec<Vec<Row>>, CheckpointError> {
         let begin: [(&str, &[Param<'_>]); 2] = [(sql::BEGIN, &[]), (sql::LIMIT, &[])];
         let all = [&begin[..], statements, &[(sql::COMMIT, &[])]].concat();

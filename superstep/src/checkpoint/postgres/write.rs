@@ -2,8 +2,8 @@
 
 use tokio_postgres::Row;
 
-use super::lanes::Save;
 use super::work::{Param, Work, bytes, params};
+use super::write_queue::Save;
 use super::{PostgresSaver, again_if_lost, is_lost};
 use crate::checkpoint::decide::Facts;
 use crate::checkpoint::rows::{NewRow, PendingRow, id_from};
@@ -44,8 +44,8 @@ impl PostgresSaver {
         let mut rows = work.transact(if self.ttl.is_some() { &all } else { &all[2..] }).await?;
         let [.., claimed, found] = &rows[..] else { unreachable!("each statement has its rows") };
         let epoch: i64 = self.column(&claimed[0], 1)?;
-        let desk = self.desk(thread, namespace);
-        let (head, found) = work.opened(desk, found)?.checkpoint(desk, checkpoint)?;
+        let codec = self.codec(thread, namespace);
+        let (head, found) = work.opened(codec, found)?.checkpoint(codec, checkpoint)?;
         if self.ttl.is_some() {
             work.clear_all(&self.columns(&rows.remove(1), 0)?).await?;
         }
@@ -99,7 +99,7 @@ impl PostgresSaver {
         placed: Placed,
         id: Option<CheckpointId>,
     ) -> Result<(), CheckpointError> {
-        match id.filter(|_| placed.depth >= self.pitch.every) {
+        match id.filter(|_| placed.depth >= self.interval.every) {
             Some(id) => self.outline(client, lease, placed.space, id).await,
             None => Ok(()),
         }
@@ -135,7 +135,7 @@ impl Work<'_> {
         let placed = column(0)?.zip(column(1)?).map(|(space, depth)| Placed { space, depth });
         let epoch = column(2)?.map(|epoch| Epoch::from_u64(epoch.cast_unsigned()));
         let head: Option<&[u8]> = self.saver.column(row, 3)?;
-        let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
+        let damaged = |why| self.codec(lease.thread, lease.namespace).fail("?", "head", why);
         let head = head.map(id_from).transpose().map_err(damaged)?;
         Ok(Answer { placed, epoch, facts: Facts { head, has_base: self.saver.column(row, 4)? } })
     }

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::new::{NewBody, NewTask};
 use super::outline::Outline;
-use super::shelf::{Cut, Pending, Row, Shelf};
+use super::read_rows::{Cut, Pending, ReadRows, Row};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
 use crate::checkpoint::codec::with_scratch;
 use crate::checkpoint::decide::Successor;
@@ -98,7 +98,7 @@ pub(crate) struct StoredRow {
 /// Seals and opens the rows of one namespace of one thread. Reading builds nothing but data, and whatever does not fit
 /// is an error that names thread, checkpoint and part.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct RowCodec<'a> {
     pub(crate) seal: &'a Seal,
     pub(crate) thread: &'a str,
     pub(crate) namespace: &'a str,
@@ -160,7 +160,7 @@ const DEEPEST_JSON: usize = DEEPEST - 16;
 /// Values that are shorter are kept twice: a reference would save nothing.
 const WORTH_A_REFERENCE: usize = 32;
 
-impl<'a> Desk<'a> {
+impl<'a> RowCodec<'a> {
     /// A checkpoint, sealed.
     pub(crate) fn row(&self, record: &CheckpointRecord, shapes: &KnownShapes) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
@@ -239,8 +239,8 @@ impl<'a> Desk<'a> {
     }
 
     /// The same row of pending writes, with the values that lie in the checkpoint that consumed them.
-    pub(crate) fn whole(&self, row: &PendingRow, shelf: &Shelf) -> Result<PendingRow, CheckpointError> {
-        self.pending_row(row.checkpoint, &self.task(row, shelf)?)
+    pub(crate) fn whole(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<PendingRow, CheckpointError> {
+        self.pending_row(row.checkpoint, &self.task(row, read_rows)?)
     }
 
     /// What is known of a task, with a later record of it.
@@ -248,15 +248,15 @@ impl<'a> Desk<'a> {
         &self,
         known: &PendingRow,
         later: &PendingRow,
-        shelf: &Shelf,
+        read_rows: &ReadRows,
     ) -> Result<PendingRow, CheckpointError> {
-        let mut all = self.task(known, shelf)?;
-        all.absorb(self.task(later, shelf)?);
+        let mut all = self.task(known, read_rows)?;
+        all.absorb(self.task(later, read_rows)?);
         self.pending_row(known.checkpoint, &all)
     }
 
-    fn task(&self, row: &PendingRow, shelf: &Shelf) -> Result<TaskRecord, CheckpointError> {
-        shelf.task(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
+    fn task(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<TaskRecord, CheckpointError> {
+        read_rows.task(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
     }
 
     /// A checkpoint that was read; its shape is looked up among those that were read with it.
@@ -286,7 +286,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn resealed(
         &self,
         stored: StoredRow,
-        to: Desk<'_>,
+        to: RowCodec<'_>,
         shape: IdBytes,
     ) -> Result<(NewRow, Option<NewOutline>), CheckpointError> {
         let columns = self.columns(&stored)?;
@@ -317,7 +317,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The same row of pending writes, sealed for another thread.
-    pub(crate) fn resealed_pending(&self, row: &PendingRow, to: Desk<'_>) -> Result<PendingRow, CheckpointError> {
+    pub(crate) fn resealed_pending(&self, row: &PendingRow, to: RowCodec<'_>) -> Result<PendingRow, CheckpointError> {
         let columns = pending_columns(row.checkpoint, row.task, row.consumed);
         let opened = self.seal.open(&self.context(b"pending", &columns), &row.body);
         let body = opened.map_err(|why| self.fail(row.checkpoint, "pending writes", why.to_string()))?;
@@ -356,7 +356,7 @@ impl<'a> Desk<'a> {
         &self,
         digest: &[u8],
         sealed: Option<&[u8]>,
-        to: Desk<'_>,
+        to: RowCodec<'_>,
     ) -> Result<(IdBytes, Vec<u8>), CheckpointError> {
         let missing = || self.fail("?", "shape", "it is not in the database; the database is damaged");
         let (_, shape) = self.open_shape(digest, sealed.ok_or_else(missing)?)?;
@@ -586,7 +586,7 @@ fn tail_place(fields: &[FieldRecord], write: &WriteRecord) -> Option<u32> {
     }
 }
 
-impl Desk<'_> {
+impl RowCodec<'_> {
     /// The name of a shape. Who has no key, or another one, has another name for it: nobody's shape is in the way of
     /// those who cannot open it.
     fn shape_digest(&self, shape: &Shape) -> IdBytes {

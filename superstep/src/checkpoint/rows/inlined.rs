@@ -4,7 +4,7 @@
 //! based on the one that was the latest when it came, and ids only grow: so it is the next row after that one, and is found
 //! without an index. Rows of pending writes are for steps that did not end.
 
-use super::{Desk, IdBytes, PendingRow, task_from};
+use super::{IdBytes, PendingRow, RowCodec, task_from};
 use crate::checkpoint::CheckpointError;
 use crate::id::CheckpointId;
 
@@ -33,7 +33,7 @@ fn push_head(bytes: &mut Vec<u8>, row: &PendingRow, mark: u8) {
     bytes.push(mark | if row.consumed.is_some() { IN_TAILS } else { 0 });
 }
 
-impl Desk<'_> {
+impl RowCodec<'_> {
     /// What was written under `base`, as the row of `by` holds it.
     pub(crate) fn inlined(
         &self,

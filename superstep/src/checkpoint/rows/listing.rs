@@ -1,6 +1,6 @@
 //! The checkpoints of a query, found page by page.
 
-use super::{Desk, Found};
+use super::{Found, RowCodec};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 
 /// A query whose pages are read until it has enough. The database knows nothing of metadata.
@@ -29,13 +29,13 @@ impl Listing {
     /// Takes in a page; all that was asked for, if it was the last one.
     pub(crate) fn take(
         &mut self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         found: &Found,
     ) -> Result<Option<Vec<SavedCheckpoint>>, CheckpointError> {
         for id in &found.listed {
-            let row = found.shelf.row(*id).map_err(|missing| desk.damaged(*id, missing))?;
+            let row = found.read_rows.row(*id).map_err(|missing| codec.damaged(*id, missing))?;
             if self.query.matches(&row.record) && self.all.len() < self.wanted {
-                self.all.push(found.saved(desk, *id)?);
+                self.all.push(found.saved(codec, *id)?);
             }
         }
         self.query.before = found.listed.last().copied();

@@ -5,9 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
 
-use super::body::{Desk, NewOutline, PendingRow, source_number};
+use super::body::{NewOutline, PendingRow, RowCodec, source_number};
 use super::outline::{Outline, OutlineField, Piece};
-use super::shelf::{Missing, Shelf};
+use super::read_rows::{Missing, ReadRows};
 use crate::checkpoint::prune::Kept;
 use crate::checkpoint::{CheckpointError, Prune, Source};
 use crate::id::CheckpointId;
@@ -23,7 +23,7 @@ pub(crate) struct Space {
 }
 
 /// A row without what is in it.
-pub(crate) struct Made {
+pub(crate) struct RowSummary {
     pub(crate) id: CheckpointId,
     pub(crate) base: Option<CheckpointId>,
     pub(crate) root: Option<CheckpointId>,
@@ -50,26 +50,26 @@ pub(crate) struct Pruning {
 
 impl Pruning {
     /// What the rule says of the rows of the root graph.
-    pub(crate) fn new(prune: &Prune, root: &[Made]) -> Self {
-        Self { kept: prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>()) }
+    pub(crate) fn new(prune: &Prune, root: &[RowSummary]) -> Self {
+        Self { kept: prune.kept(&root.iter().map(|row| (row.id, row.created_at)).collect::<Vec<_>>()) }
     }
 
     /// At most a batch of the rows of a namespace that go.
-    pub(crate) fn doomed(&self, space: &Space, made: &[Made]) -> HashSet<CheckpointId> {
+    pub(crate) fn doomed(&self, space: &Space, all: &[RowSummary]) -> HashSet<CheckpointId> {
         let kept = Kept::new(&self.kept);
-        let stays = |made: &Made| match &*space.name {
-            "" => self.kept.contains(&made.id),
-            inner => kept.keeps(inner, made.id == space.head, made.root),
+        let stays = |row: &RowSummary| match &*space.name {
+            "" => self.kept.contains(&row.id),
+            inner => kept.keeps(inner, row.id == space.head, row.root),
         };
-        made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
+        all.iter().filter(|row| !stays(row)).map(|row| row.id).take(BATCH).collect()
     }
 }
 
 /// Rows that go away from a namespace.
 pub(crate) struct Removing<'a> {
-    pub(crate) desk: Desk<'a>,
+    pub(crate) codec: RowCodec<'a>,
     /// All rows of the namespace.
-    pub(crate) made: &'a [Made],
+    pub(crate) all: &'a [RowSummary],
     pub(crate) removed: &'a HashSet<CheckpointId>,
     pub(crate) why: Removal,
 }
@@ -91,71 +91,71 @@ impl Removing<'_> {
     /// The rows that may need another outline: those that have one, and those that stand on a removed row. They are to be
     /// read with all that they stand on.
     pub(crate) fn staying(&self) -> Vec<CheckpointId> {
-        let stands_on_removed = |made: &Made| made.base.is_some_and(|base| self.removed.contains(&base));
-        let staying = self.made.iter().filter(|made| !self.removed.contains(&made.id));
-        staying.filter(|made| made.has_outline || stands_on_removed(made)).map(|made| made.id).collect()
+        let stands_on_removed = |row: &RowSummary| row.base.is_some_and(|base| self.removed.contains(&base));
+        let staying = self.all.iter().filter(|row| !self.removed.contains(&row.id));
+        staying.filter(|row| row.has_outline || stands_on_removed(row)).map(|row| row.id).collect()
     }
 
     /// Further rows to read: they hold what has to be moved together with what is removed.
-    pub(crate) fn needed(&self, shelf: &Shelf) -> Result<HashSet<CheckpointId>, CheckpointError> {
-        needed_without(shelf, self.removed, &self.staying()).map_err(|missing| self.damaged(missing))
+    pub(crate) fn needed(&self, read_rows: &ReadRows) -> Result<HashSet<CheckpointId>, CheckpointError> {
+        needed_without(read_rows, self.removed, &self.staying()).map_err(|missing| self.damaged(missing))
     }
 
     /// The rows that stay and that removed ones were based on, with the removed ones: these may hold values of what was
     /// written under those. Such writes are to be read, with the rows that hold values of them.
     pub(crate) fn consumed(&self) -> Vec<(CheckpointId, CheckpointId)> {
-        let gone = self.made.iter().filter(|made| self.removed.contains(&made.id));
-        gone.filter_map(|made| Some((made.base.filter(|base| !self.removed.contains(base))?, made.id))).collect()
+        let gone = self.all.iter().filter(|row| self.removed.contains(&row.id));
+        gone.filter_map(|row| Some((row.base.filter(|base| !self.removed.contains(base))?, row.id))).collect()
     }
 
     /// What is to be done, from all that was read.
-    pub(crate) fn plan(&self, shelf: &Shelf, pending: &[PendingRow]) -> Result<RemovalPlan, CheckpointError> {
+    pub(crate) fn plan(&self, read_rows: &ReadRows, pending: &[PendingRow]) -> Result<RemovalPlan, CheckpointError> {
         let outlines =
-            outlines_without(shelf, self.removed, self.staying()).map_err(|missing| self.damaged(missing))?;
+            outlines_without(read_rows, self.removed, self.staying()).map_err(|missing| self.damaged(missing))?;
         let outlines =
-            outlines.iter().map(|(id, outline)| self.desk.outline(*id, outline)).collect::<Result<_, _>>()?;
+            outlines.iter().map(|(id, outline)| self.codec.outline(*id, outline)).collect::<Result<_, _>>()?;
         let left = if self.why == Removal::Run { self.left_by_steps() } else { Vec::new() };
         let kept = pending.iter().filter(|row| !left.contains(&row.checkpoint));
-        let pending = kept.map(|row| self.desk.whole(row, shelf)).collect::<Result<_, _>>()?;
+        let pending = kept.map(|row| self.codec.whole(row, read_rows)).collect::<Result<_, _>>()?;
         let removed: Vec<_> = self.removed.iter().copied().collect();
-        let head = self.made.iter().map(|made| made.id).filter(|id| !self.removed.contains(id)).max();
+        let head = self.all.iter().map(|row| row.id).filter(|id| !self.removed.contains(id)).max();
         Ok(RemovalPlan { outlines, pending, forgotten: [left, removed.clone()].concat(), removed, head })
     }
 
     /// The rows that stay and that removed ones were the next step of: what is pending under them was written by the
     /// tasks of that step.
     fn left_by_steps(&self) -> Vec<CheckpointId> {
-        let steps: HashMap<CheckpointId, i64> = self.made.iter().map(|made| (made.id, made.step)).collect();
-        let is_next = |made: &&Made| {
-            let before = made.base.and_then(|base| steps.get(&base));
-            self.removed.contains(&made.id)
-                && made.source == source_number(Source::Loop)
-                && before.is_some_and(|before| made.step == before + 1)
+        let steps: HashMap<CheckpointId, i64> = self.all.iter().map(|row| (row.id, row.step)).collect();
+        let is_next = |row: &&RowSummary| {
+            let before = row.base.and_then(|base| steps.get(&base));
+            self.removed.contains(&row.id)
+                && row.source == source_number(Source::Loop)
+                && before.is_some_and(|before| row.step == before + 1)
         };
-        let left = self.made.iter().filter(is_next).filter_map(|made| made.base);
+        let left = self.all.iter().filter(is_next).filter_map(|row| row.base);
         left.filter(|base| !self.removed.contains(base)).collect()
     }
 
     fn damaged(&self, missing: Missing) -> CheckpointError {
         let any = self.staying().first().map_or_else(|| "?".to_owned(), ToString::to_string);
-        self.desk.damaged(any, missing)
+        self.codec.damaged(any, missing)
     }
 }
 
-/// The rows that are lacking on the shelf, but hold what has to be moved together with what is removed.
+/// The rows that were not read, but hold what has to be moved together with what is removed.
 pub(crate) fn needed_without(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     staying: &[CheckpointId],
 ) -> Result<HashSet<CheckpointId>, Missing> {
     let mut needed = HashSet::new();
     for id in staying {
-        for (_, pieces) in shelf.layout(*id)?.fields {
-            let moved = pieces.iter().rposition(|piece| goes(shelf, removed, *piece)).map_or(0, |last| last + 1);
+        for (_, pieces) in read_rows.layout(*id)?.fields {
+            let moved = pieces.iter().rposition(|piece| goes(read_rows, removed, *piece)).map_or(0, |last| last + 1);
             needed.extend(pieces[..moved].iter().map(|piece| piece.owner()));
         }
     }
-    needed.retain(|id| shelf.lacks(*id));
+    needed.retain(|id| read_rows.lacks(*id));
     Ok(needed)
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn needed_without(
 ///
 /// `staying` are the rows with outlines, and those that stand on a removed row.
 pub(crate) fn outlines_without(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     mut staying: Vec<CheckpointId>,
 ) -> Result<Vec<(CheckpointId, Outline)>, Missing> {
@@ -173,16 +173,16 @@ pub(crate) fn outlines_without(
     let mut moved = HashMap::new();
     let mut changed = Vec::new();
     for id in staying {
-        let row = shelf.row(id)?;
+        let row = read_rows.row(id)?;
         let mut outline = match &row.outline {
             Some(outline) => outline.clone(),
-            None => shelf.layout(id)?.into_outline(),
+            None => read_rows.layout(id)?.into_outline(),
         };
         let mut pieces = outline.fields.iter().flat_map(|field| &field.pieces);
-        let refers = pieces.any(|piece| goes(shelf, removed, *piece));
+        let refers = pieces.any(|piece| goes(read_rows, removed, *piece));
         if refers || row.outline.is_none() {
             for field in &mut outline.fields {
-                move_removed(shelf, removed, &mut moved, id, field)?;
+                move_removed(read_rows, removed, &mut moved, id, field)?;
             }
             changed.push((id, outline));
         }
@@ -191,9 +191,9 @@ pub(crate) fn outlines_without(
 }
 
 /// Whether a piece goes away: with its row, or with the base that its row cuts from.
-fn goes(shelf: &Shelf, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
+fn goes(read_rows: &ReadRows, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
     let cuts_from = |owner| {
-        let row = shelf.rows.get(&owner).filter(|row| row.needs_base)?;
+        let row = read_rows.rows.get(&owner).filter(|row| row.needs_base)?;
         row.record.base
     };
     let cut_from = if let Piece::Body(owner) = piece { cuts_from(owner) } else { None };
@@ -204,18 +204,18 @@ fn goes(shelf: &Shelf, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
 type Moved = HashMap<(String, Vec<Piece>), Piece>;
 
 fn move_removed(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     moved: &mut Moved,
     owner: CheckpointId,
     field: &mut OutlineField,
 ) -> Result<(), Missing> {
-    let Some(last) = field.pieces.iter().rposition(|piece| goes(shelf, removed, *piece)) else { return Ok(()) };
+    let Some(last) = field.pieces.iter().rposition(|piece| goes(read_rows, removed, *piece)) else { return Ok(()) };
     let gone = (field.name.clone(), field.pieces[..=last].to_vec());
     match moved.get(&gone) {
         Some(piece) => drop(field.pieces.splice(..=last, [*piece])),
         None => {
-            let value = shelf.gather(&gone.0, &gone.1)?;
+            let value = read_rows.gather(&gone.0, &gone.1)?;
             let piece = field.hold(owner, 0..last + 1, value);
             moved.insert(gone, piece);
         }

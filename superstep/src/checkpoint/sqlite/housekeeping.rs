@@ -9,8 +9,8 @@ use rusqlite::types::FromSql;
 use super::Work;
 use super::read::stored;
 use crate::checkpoint::rows::{
-    BATCH, Desk, IdBytes, Made, PAGE, PendingRow, Pruning, RawPending, Removal, Removing, Space, id_bytes, id_from,
-    inlined, micros, moment,
+    BATCH, IdBytes, PAGE, PendingRow, Pruning, RawPending, Removal, Removing, RowCodec, RowSummary, Space, id_bytes,
+    id_from, inlined, micros, moment,
 };
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -55,7 +55,7 @@ impl Work<'_> {
             statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>)>>>()
         };
         let opened = |(key, name, head): (i64, String, Vec<u8>)| {
-            let head = id_from(&head).map_err(|why| self.desk(thread, &name).fail("?", "head", why))?;
+            let head = id_from(&head).map_err(|why| self.codec(thread, &name).fail("?", "head", why))?;
             Ok(Space { key, name, head })
         };
         self.done(find())?.into_iter().map(opened).collect()
@@ -77,7 +77,7 @@ impl Work<'_> {
         for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
-            self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key, &mut shapes)?;
+            self.copy_space(self.codec(from, &space.name), self.codec(to, &space.name), space.key, key, &mut shapes)?;
         }
         Ok(expired)
     }
@@ -91,8 +91,8 @@ impl Work<'_> {
     /// Copies row by row: each is sealed for the thread it belongs to.
     fn copy_space(
         &self,
-        from: Desk<'_>,
-        to: Desk<'_>,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
         space: i64,
         copy: i64,
         shapes: &mut HashMap<Vec<u8>, IdBytes>,
@@ -126,13 +126,13 @@ impl Work<'_> {
     }
 
     /// The name of a shape where it is sealed as the saver seals now.
-    fn copy_shape(&self, from: Desk<'_>, to: Desk<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
+    fn copy_shape(&self, from: RowCodec<'_>, to: RowCodec<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
         let sealed: Vec<Vec<u8>> = self.column(sql::SHAPE, [digest])?;
         let (digest, sealed) = from.resealed_shape(digest, sealed.first().map(Vec::as_slice), to)?;
         self.done(self.run(sql::ADD_SHAPE, params![digest, sealed])).map(|_| digest)
     }
 
-    fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+    fn copy_pending(&self, from: RowCodec<'_>, to: RowCodec<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
         let mut after = (Vec::new(), Vec::new());
         loop {
             let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE as i64])?;
@@ -147,7 +147,7 @@ impl Work<'_> {
     /// Rows of what tasks wrote in a namespace.
     pub(super) fn pending(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Vec<PendingRow>, CheckpointError> {
@@ -159,41 +159,42 @@ impl Work<'_> {
             };
             statement.query_map(params, columns)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        self.done(find())?.into_iter().map(|found| found.row(desk)).collect()
+        self.done(find())?.into_iter().map(|found| found.row(codec)).collect()
     }
 
     /// Forgets at most a batch of what a rule does not keep, and says how many.
     pub(super) fn prune_some(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         let spaces = self.spaces(thread)?;
         let root = match spaces.iter().find(|space| space.name.is_empty()) {
-            Some(root) => self.made(self.desk(thread, ""), root.key)?,
+            Some(root) => self.summaries(self.codec(thread, ""), root.key)?,
             None => Vec::new(),
         };
         let pruning = Pruning::new(prune, &root);
         for space in &spaces {
-            let (desk, made) = (self.desk(thread, &space.name), self.made(self.desk(thread, &space.name), space.key)?);
-            let removed = pruning.doomed(space, &made);
+            let (codec, all) =
+                (self.codec(thread, &space.name), self.summaries(self.codec(thread, &space.name), space.key)?);
+            let removed = pruning.doomed(space, &all);
             if !removed.is_empty() {
-                self.remove(space, &Removing { desk, made: &made, removed: &removed, why: Removal::Prune })?;
+                self.remove(space, &Removing { codec, all: &all, removed: &removed, why: Removal::Prune })?;
                 return Ok(removed.len());
             }
         }
         Ok(0)
     }
 
-    pub(super) fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
+    pub(super) fn summaries(&self, codec: RowCodec<'_>, space: i64) -> Result<Vec<RowSummary>, CheckpointError> {
         type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 4]);
         let find = || {
-            let mut statement = self.connection.prepare_cached(sql::MADE)?;
+            let mut statement = self.connection.prepare_cached(sql::SUMMARIES)?;
             let columns = |row: &rusqlite::Row<'_>| {
                 let numbers = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, numbers))
             };
             statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
         };
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let made = |(own, base, root, [created_at, source, step, depth]): Columns| {
-            Ok(Made {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
+        let summary = |(own, base, root, [created_at, source, step, depth]): Columns| {
+            Ok(RowSummary {
                 id: id(&own)?,
                 base: base.as_deref().map(id).transpose()?,
                 root: root.as_deref().map(id).transpose()?,
@@ -203,7 +204,7 @@ impl Work<'_> {
                 has_outline: depth == 0,
             })
         };
-        self.done(find())?.into_iter().map(made).collect()
+        self.done(find())?.into_iter().map(summary).collect()
     }
 
     /// The namespaces that hold checkpoints of a run, with their threads.
@@ -218,13 +219,13 @@ impl Work<'_> {
     /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
     pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
         let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
-        let desk = self.desk(thread, &space.name);
-        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
+        let codec = self.codec(thread, &space.name);
+        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
         let found = self.column(sql::OF_RUN, params![key, run, BATCH as i64])?;
         let removed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
         if !removed.is_empty() {
-            let made = self.made(desk, key)?;
-            self.remove(&space, &Removing { desk, made: &made, removed: &removed, why: Removal::Run })?;
+            let all = self.summaries(codec, key)?;
+            self.remove(&space, &Removing { codec, all: &all, removed: &removed, why: Removal::Run })?;
         }
         Ok(removed.len())
     }

@@ -6,33 +6,33 @@ use rusqlite::params;
 
 use super::Work;
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{PendingRow, Removal, RemovalPlan, Removing, Shelf, Space, id_bytes};
+use crate::checkpoint::rows::{PendingRow, ReadRows, Removal, RemovalPlan, Removing, Space, id_bytes};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
 
 impl Work<'_> {
     /// Removes rows; what stays keeps all its values. What removed steps wrote under rows that stay goes with a run.
     pub(super) fn remove(&self, space: &Space, removing: &Removing<'_>) -> Result<(), CheckpointError> {
-        let desk = removing.desk;
-        let mut shelf = Shelf::default();
+        let codec = removing.codec;
+        let mut read_rows = ReadRows::default();
         for id in removing.staying() {
-            if shelf.lacks(id) {
-                shelf.add(self.rows_below(desk, space.key, id, true)?.rows);
+            if read_rows.lacks(id) {
+                read_rows.add(self.rows_below(codec, space.key, id, true)?.rows);
             }
         }
-        self.fetch(desk, space.key, removing.needed(&shelf)?, &mut shelf)?;
+        self.fetch(codec, space.key, removing.needed(&read_rows)?, &mut read_rows)?;
         let pending = self.consumed(space.key, removing)?;
-        self.fetch(desk, space.key, pending.iter().filter_map(|row| row.consumed), &mut shelf)?;
-        self.carry_out(space, removing, &removing.plan(&shelf, &pending)?)
+        self.fetch(codec, space.key, pending.iter().filter_map(|row| row.consumed), &mut read_rows)?;
+        self.carry_out(space, removing, &removing.plan(&read_rows, &pending)?)
     }
 
     /// What was written under rows that stay and has values in those that go.
     fn consumed(&self, space: i64, removing: &Removing<'_>) -> Result<Vec<PendingRow>, CheckpointError> {
         let mut consumed = Vec::new();
         for (under, by) in removing.consumed() {
-            self.take_out(removing.desk, space, under)?;
+            self.take_out(removing.codec, space, under)?;
             let params = params![space, id_bytes(under), id_bytes(by)];
-            consumed.extend(self.pending(removing.desk, sql::CONSUMED, params)?);
+            consumed.extend(self.pending(removing.codec, sql::CONSUMED, params)?);
         }
         Ok(consumed)
     }
@@ -49,7 +49,7 @@ impl Work<'_> {
         match removing.why {
             Removal::Prune => Ok(()),
             // The thread goes with the last of its namespaces.
-            Removal::Run => self.done(self.run(sql::REMOVE_EMPTY, [removing.desk.thread])).map(drop),
+            Removal::Run => self.done(self.run(sql::REMOVE_EMPTY, [removing.codec.thread])).map(drop),
         }
     }
 

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Work;
 use crate::checkpoint::decide::{Decision, Facts};
 use crate::checkpoint::rows::{
-    Desk, NewOutline, NewRow, PendingRow, RawPending, Shelf, id_bytes, id_from, inlined, micros,
+    NewOutline, NewRow, PendingRow, RawPending, ReadRows, RowCodec, id_bytes, id_from, inlined, micros,
 };
 use crate::checkpoint::{CheckpointError, Epoch, Lease};
 use crate::database::sql::sqlite_checkpoints as sql;
@@ -48,15 +48,15 @@ impl Work<'_> {
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        let (desk, depth) = (self.desk(lease.thread, lease.namespace), 1 + found.depth.unwrap_or_default());
+        let (codec, depth) = (self.codec(lease.thread, lease.namespace), 1 + found.depth.unwrap_or_default());
         // The row holds what it brings along, or all that was written under its base is in rows of its own.
         let holds_writes = row.base == row.head && !found.has_pending;
         let (held, alone) = if holds_writes { (&row.pending[..], &[][..]) } else { (&[][..], &row.pending[..]) };
         self.add(space, row, depth, inlined(held).as_deref())?;
         for pending in alone {
-            self.add_pending(desk, space, pending)?;
+            self.add_pending(codec, space, pending)?;
         }
-        if depth >= self.pitch.every { self.add_outline(desk, space, row.id) } else { Ok(()) }
+        if depth >= self.interval.every { self.add_outline(codec, space, row.id) } else { Ok(()) }
     }
 
     /// What there is for whoever has a lease, if it still holds.
@@ -70,7 +70,7 @@ impl Work<'_> {
         let found = self.done(find())?;
         lease.check(found.as_ref().map(|found| Epoch::from_u64(found.1.unsigned_abs())))?;
         let (thread, _, space, head, depth, has_pending) = found.expect("a lease is for a thread that is there");
-        let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
+        let damaged = |why| self.codec(lease.thread, lease.namespace).fail("?", "head", why);
         let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
         let facts = Facts { head, has_base: depth.is_some() };
         Ok(Found { thread, space, facts, depth, has_pending })
@@ -126,10 +126,10 @@ impl Work<'_> {
     }
 
     /// Gives a row an outline, so that reading need not go further down.
-    fn add_outline(&self, desk: Desk<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
-        let mut shelf = self.rows_below(desk, space, id, true)?;
-        self.fetch(desk, space, desk.to_gather(&shelf, id, self.pitch)?, &mut shelf)?;
-        self.set_outline(space, &desk.new_outline(&shelf, id, self.pitch)?)
+    fn add_outline(&self, codec: RowCodec<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
+        let mut read_rows = self.rows_below(codec, space, id, true)?;
+        self.fetch(codec, space, codec.to_gather(&read_rows, id, self.interval)?, &mut read_rows)?;
+        self.set_outline(space, &codec.new_outline(&read_rows, id, self.interval)?)
     }
 
     pub(super) fn set_outline(&self, space: i64, outline: &NewOutline) -> Result<(), CheckpointError> {
@@ -137,17 +137,17 @@ impl Work<'_> {
         self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(outline.id), owners, outline.sealed])).map(drop)
     }
 
-    /// Puts more rows on a shelf.
+    /// Puts more rows into what was read.
     pub(super) fn fetch(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         ids: impl IntoIterator<Item = CheckpointId>,
-        shelf: &mut Shelf,
+        read_rows: &mut ReadRows,
     ) -> Result<(), CheckpointError> {
         for id in ids {
-            if shelf.lacks(id) {
-                shelf.add(self.rows_below(desk, space, id, false)?.rows);
+            if read_rows.lacks(id) {
+                read_rows.add(self.rows_below(codec, space, id, false)?.rows);
             }
         }
         Ok(())
@@ -157,32 +157,32 @@ impl Work<'_> {
         let found = self.find(lease, Some(row.checkpoint))?;
         found.facts.decide_writes(row.checkpoint)?;
         let space = found.space.expect("a checkpoint is in a namespace");
-        self.add_pending(self.desk(lease.thread, lease.namespace), space, row)?;
+        self.add_pending(self.codec(lease.thread, lease.namespace), space, row)?;
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
     }
 
     /// Adds what a task wrote to what is known of it.
-    fn add_pending(&self, desk: Desk<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
-        self.take_out(desk, space, new.checkpoint)?;
+    fn add_pending(&self, codec: RowCodec<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
+        self.take_out(codec, space, new.checkpoint)?;
         if self.pend(sql::ADD_PENDING, space, new)? > 0 {
             return Ok(());
         }
-        let Some(known) = self.find_pending(desk, space, new.checkpoint, new.task)? else { return Ok(()) };
-        let mut shelf = Shelf::default();
-        self.fetch(desk, space, known.consumed.into_iter().chain(new.consumed), &mut shelf)?;
-        self.set_pending(space, &desk.merged(&known, new, &shelf)?)
+        let Some(known) = self.find_pending(codec, space, new.checkpoint, new.task)? else { return Ok(()) };
+        let mut read_rows = ReadRows::default();
+        self.fetch(codec, space, known.consumed.into_iter().chain(new.consumed), &mut read_rows)?;
+        self.set_pending(space, &codec.merged(&known, new, &read_rows)?)
     }
 
     /// Gives the writes under a row that the next row holds rows of their own.
-    pub(super) fn take_out(&self, desk: Desk<'_>, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
+    pub(super) fn take_out(&self, codec: RowCodec<'_>, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::INLINED)?;
             let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?));
             statement.query_row(params![space, id_bytes(under)], columns).optional()
         };
         let Some((by, writes)) = self.done(find())? else { return Ok(()) };
-        let by = id_from(&by).map_err(|why| desk.fail("?", "row", why))?;
-        for row in desk.inlined(by, Some(under), &writes)? {
+        let by = id_from(&by).map_err(|why| codec.fail("?", "row", why))?;
+        for row in codec.inlined(by, Some(under), &writes)? {
             self.set_pending(space, &row)?;
         }
         self.done(self.run(sql::FORGET_INLINED, params![space, id_bytes(under)])).map(drop)
@@ -190,7 +190,7 @@ impl Work<'_> {
 
     fn find_pending(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         checkpoint: CheckpointId,
         task: TaskId,
@@ -204,7 +204,7 @@ impl Work<'_> {
             };
             statement.query_row(params![space, at, of], columns).optional()
         };
-        self.done(find())?.map(|found| found.row(desk)).transpose()
+        self.done(find())?.map(|found| found.row(codec)).transpose()
     }
 
     pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {

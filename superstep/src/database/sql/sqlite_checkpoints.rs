@@ -141,9 +141,9 @@ pub(crate) const FORGET_INLINED: &str = concat!(
 // asked for, 5 the writes that the next row after that holds. The next row comes along even if it holds none: a damaged one
 // between the two is seen when it is opened.
 
-macro_rules! here {
+macro_rules! namespace {
     () => {
-        "WITH RECURSIVE here (space, head) AS MATERIALIZED (
+        "WITH RECURSIVE namespace (space, head) AS MATERIALIZED (
         SELECT s.key, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
         WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR t.claimed_at > ?3 OR
             (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?3)
@@ -163,15 +163,15 @@ macro_rules! rows {
             "
     chain (id, base, depth) AS (
         SELECT c.id, c.base, c.depth
-        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = listed.id
         UNION
         SELECT c.id, c.base, c.depth
-        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.base
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = chain.base
         WHERE chain.depth > 0
     ),
     cut (owners, at) AS (
         SELECT c.owners, 1
-        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.id
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = chain.id
         WHERE chain.depth = 0 AND length(c.owners) > 0
         UNION ALL
         SELECT owners, at + 16 FROM cut WHERE at + 16 < length(owners)
@@ -179,12 +179,12 @@ macro_rules! rows {
     next (id) AS (
         SELECT (
             SELECT min(c.id) FROM superstep_checkpoints c
-            WHERE c.space = (SELECT space FROM here) AND c.id > listed.id
+            WHERE c.space = (SELECT space FROM namespace) AND c.id > listed.id
         ) FROM listed
     ),
     inlined (id, took) AS MATERIALIZED (
         SELECT c.id, c.took
-        FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = next.id
+        FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = next.id
         WHERE c.took IS NOT NULL
     ),
     wanted (id) AS (
@@ -195,55 +195,55 @@ macro_rules! rows {
         SELECT substr(owners, at, 16) FROM cut
         UNION
         SELECT p.consumed
-        FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+        FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM namespace) AND p.checkpoint = listed.id
         WHERE p.consumed IS NOT NULL
     ),
     needed (id) AS (
         SELECT id FROM wanted
         UNION
         SELECT c.base
-        FROM wanted CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = wanted.id
+        FROM wanted CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = wanted.id
         WHERE c.needs_base
     )
     SELECT 0, ",
             columns!(),
             "
-    FROM needed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = needed.id
+    FROM needed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = needed.id
     UNION ALL
     SELECT 1, p.checkpoint, p.task, p.consumed, NULL, NULL, NULL, NULL, NULL, NULL, p.body, NULL, NULL
-    FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+    FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM namespace) AND p.checkpoint = listed.id
     UNION ALL
     SELECT 2, s.digest, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, s.body, NULL, NULL
     FROM superstep_shapes s WHERE s.digest IN (
         SELECT c.shape
-        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = listed.id
     )
     UNION ALL
     SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM inlined
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
-    SELECT 3, head, (SELECT max(c.id) FROM superstep_checkpoints c WHERE c.space = here.space),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+    SELECT 3, head, (SELECT max(c.id) FROM superstep_checkpoints c WHERE c.space = namespace.space),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM namespace"
         )
     };
 }
 
 /// A checkpoint: the one with id `?4`, or the latest.
 pub(crate) const GET: &str = concat!(
-    here!(),
+    namespace!(),
     "
-    listed (id) AS MATERIALIZED (SELECT coalesce(?4, head) FROM here),",
+    listed (id) AS MATERIALIZED (SELECT coalesce(?4, head) FROM namespace),",
     rows!()
 );
 
 /// The checkpoints of a query, with all that is needed to put them together.
 pub(crate) const LIST: &str = concat!(
-    here!(),
+    namespace!(),
     "
     listed (id) AS MATERIALIZED (
         SELECT id FROM superstep_checkpoints
-        WHERE space = (SELECT space FROM here) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
+        WHERE space = (SELECT space FROM namespace) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
             AND (?5 IS NULL OR id = ?5) AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
         ORDER BY id DESC LIMIT ?8
     ),",
@@ -318,7 +318,7 @@ pub(crate) const SOME_PENDING: &str = "
     DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
 ";
 /// All rows of a namespace without what is in them.
-pub(crate) const MADE: &str = "
+pub(crate) const SUMMARIES: &str = "
     SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
 /// The namespaces that hold checkpoints of a run, with their threads.

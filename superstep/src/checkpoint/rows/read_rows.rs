@@ -49,12 +49,12 @@ pub(crate) type Rows = HashMap<CheckpointId, Box<Row>>;
 
 /// Rows of one namespace.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct ReadRows {
     pub(crate) rows: Rows,
     pub(crate) pending: Vec<Pending>,
 }
 
-impl Shelf {
+impl ReadRows {
     /// Whether a row is not here, or not whole, because the one that it cuts from is not.
     pub(crate) fn lacks(&self, id: CheckpointId) -> bool {
         self.rows.get(&id).is_none_or(|row| !row.cuts.is_empty())
