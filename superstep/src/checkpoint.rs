@@ -5,6 +5,7 @@
 //! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
+mod decide;
 mod few;
 mod interrupt;
 mod lease;
@@ -16,7 +17,6 @@ mod prune;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod rows;
-mod seeded;
 mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -414,6 +414,16 @@ impl CheckpointError {
     /// Something that cannot be done, in words that say what to do instead.
     pub fn refused(why: impl Into<String>) -> Self {
         Self::Refused(why.into())
+    }
+
+    /// A copy of a thread that is not there.
+    pub(crate) fn nothing_to_copy(from: &str) -> Self {
+        Self::refused(format!("there is no thread `{from}` to copy"))
+    }
+
+    /// A copy to the name of another thread.
+    pub(crate) fn name_taken(to: &str) -> Self {
+        Self::refused(format!("there is a thread `{to}` already; delete it first"))
     }
 
     /// A write by someone who holds the thread no more.

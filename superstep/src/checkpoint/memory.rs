@@ -14,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use super::decide::{Decision, Facts};
 use super::prune::Kept as PruneKept;
-use super::seeded::Seeded;
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Source, Swept, TaskRecord, check_name,
@@ -60,7 +60,7 @@ impl Locked {
 
 #[derive(Debug, Default)]
 struct Shard {
-    threads: HashMap<Box<str>, Thread, Seeded>,
+    threads: HashMap<Box<str>, Thread>,
     /// The last epoch that was given out: also a thread that was deleted and made again has no epoch twice.
     epoch: u64,
 }
@@ -130,16 +130,11 @@ impl MemorySaver {
 
     /// What someone who claimed a thread works on.
     fn claimed<'a>(&self, shard: &'a mut Shard, lease: Lease<'_>) -> Result<&'a mut Namespace, CheckpointError> {
-        match shard.threads.get_mut(lease.thread) {
-            Some(thread) if thread.epoch == lease.epoch.as_u64() => {
-                thread.used_at = self.ttl.map(|_| Instant::now());
-                Ok(thread.get_mut(lease.namespace))
-            }
-            other => {
-                let current = other.map(|thread| Epoch::from_u64(thread.epoch));
-                Err(CheckpointError::fenced(lease.thread, lease.epoch, current))
-            }
-        }
+        let thread = shard.threads.get_mut(lease.thread);
+        lease.check(thread.as_ref().map(|thread| Epoch::from_u64(thread.epoch)))?;
+        let thread = thread.expect("a lease is for a thread that is there");
+        thread.used_at = self.ttl.map(|_| Instant::now());
+        Ok(thread.get_mut(lease.namespace))
     }
 
     fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Shard) -> T) -> T {
@@ -250,20 +245,16 @@ impl Namespace {
     }
 
     fn put(&mut self, lease: Lease<'_>, record: &CheckpointRecord) -> Result<(), CheckpointError> {
-        let head = self.head();
-        if head == Some(record.id) {
-            return Ok(());
+        let base = record.base.and_then(|base| self.place(base).ok());
+        let facts = Facts { head: self.head(), has_base: base.is_some() };
+        match facts.decide_put(lease, record.into())? {
+            Decision::Save => self.add(record, base),
+            Decision::Known => Ok(()),
         }
-        if head == record.head && head < Some(record.id) {
-            return self.add(record);
-        }
-        Err(CheckpointError::overtaken(lease.thread, lease.namespace, record.head, head))
     }
 
-    fn add(&mut self, record: &CheckpointRecord) -> Result<(), CheckpointError> {
+    fn add(&mut self, record: &CheckpointRecord, base: Option<usize>) -> Result<(), CheckpointError> {
         self.check_room()?;
-        let missing = |_| CheckpointError::refused(format!("checkpoint {} builds on one that is not there", record.id));
-        let base = record.base.map(|base| self.place(base)).transpose().map_err(missing)?;
         let place = self.packed.add(record, base.map(|base| self.checkpoints[base]));
         if let Some(base) = base {
             record.writes.iter().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
@@ -278,8 +269,9 @@ impl Namespace {
 
     fn put_writes(&mut self, checkpoint: CheckpointId, task: &TaskRecord) -> Result<(), CheckpointError> {
         self.check_room()?;
-        let missing = |_| CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
-        let place = self.place(checkpoint).map_err(missing)?;
+        let place = self.place(checkpoint);
+        Facts { head: self.head(), has_base: place.is_ok() }.decide_writes(checkpoint)?;
+        let place = place.expect("writes are for a checkpoint that is there");
         self.packed.write(&mut self.checkpoints[place], task);
         self.tidy();
         Ok(())
@@ -366,7 +358,7 @@ impl Checkpointer for MemorySaver {
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
-        let missing = || CheckpointError::refused(format!("there is no thread `{from}` to copy"));
+        let missing = || CheckpointError::nothing_to_copy(from);
         let root_and_inner = |known: &Thread| (known.root.clone(), known.inner.clone(), known.spaces().count());
         let (root, inner, spaces) = self.read(from, root_and_inner).ok_or_else(missing)?;
         if spaces == 0 {
@@ -374,7 +366,7 @@ impl Checkpointer for MemorySaver {
         }
         self.with(to, |shard| {
             if shard.threads.get(to).is_some_and(|known| !self.is_expired(known) && known.spaces().next().is_some()) {
-                return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
+                return Err(CheckpointError::name_taken(to));
             }
             shard.epoch += 1;
             let used_at = self.ttl.map(|_| Instant::now());

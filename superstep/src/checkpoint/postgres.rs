@@ -3,10 +3,10 @@
 //! A step is one statement: it checks the thread's epoch and the head of the namespace while it holds their rows, so a
 //! process that was left behind changes nothing, and nothing is asked before. What is rare has a transaction.
 
-mod careful;
+mod checked;
 mod copy;
 mod housekeeping;
-mod lanes;
+mod write_queue;
 mod outline;
 mod read;
 mod removal;
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::lanes::{Lanes, Save};
-use super::rows::{Desk, Inputs, KnownShapes, Pitch};
+use self::write_queue::{Save, WriteQueues};
+use super::rows::{KnownShapes, OutlineInterval, RowCodec};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint, Saving, Swept,
     TaskRecord, check_name,
@@ -55,13 +55,12 @@ pub struct PostgresSaver {
     /// In microseconds.
     ttl: Option<i64>,
     shapes: KnownShapes,
-    inputs: Inputs,
-    lanes: Lanes,
-    pitch: Pitch,
+    queues: WriteQueues,
+    interval: OutlineInterval,
 }
 
 /// A row takes more space here than elsewhere, so long values are kept twice only if a thread has very many.
-const PITCH: Pitch = Pitch { every: 64, many: 64, many_long: 1024 };
+const INTERVAL: OutlineInterval = OutlineInterval { every: 64, many: 64, many_long: 1024 };
 
 /// Does it once more, on a new connection, if the connection was lost: what is done twice has the same outcome.
 macro_rules! again_if_lost {
@@ -84,9 +83,8 @@ impl PostgresSaver {
             seal: Seal::new(),
             ttl: None,
             shapes: KnownShapes::default(),
-            inputs: Inputs::default(),
-            lanes: Lanes::default(),
-            pitch: PITCH,
+            queues: WriteQueues::default(),
+            interval: INTERVAL,
         }
     }
 
@@ -111,7 +109,7 @@ impl PostgresSaver {
     #[doc(hidden)]
     #[must_use]
     pub fn outlines(self, every: i64, many: usize) -> Self {
-        Self { pitch: Pitch { every, many, many_long: many }, ..self }
+        Self { interval: OutlineInterval { every, many, many_long: many }, ..self }
     }
 
     /// The database, for stores and caches in the same schema, and to close it.
@@ -119,8 +117,8 @@ impl PostgresSaver {
         &self.database
     }
 
-    fn desk<'a>(&'a self, thread: &'a str, namespace: &'a str) -> Desk<'a> {
-        Desk { seal: &self.seal, thread, namespace }
+    fn codec<'a>(&'a self, thread: &'a str, namespace: &'a str) -> RowCodec<'a> {
+        RowCodec { seal: &self.seal, thread, namespace }
     }
 }
 
@@ -148,7 +146,7 @@ fn check(what: &str, name: &str) -> Result<(), CheckpointError> {
 /// A thread whose name cannot be kept was never claimed.
 fn check_lease(lease: Lease<'_>) -> Result<(), CheckpointError> {
     if !is_kept(&[lease.thread]) {
-        return Err(CheckpointError::fenced(lease.thread, lease.epoch, None));
+        lease.check(None)?;
     }
     check("namespace", lease.namespace)
 }
@@ -171,20 +169,19 @@ impl Checkpointer for PostgresSaver {
         if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
             return Saving::done(Err(error));
         }
-        let input = self.inputs.take(lease, checkpoint);
-        let row = match self.desk(lease.thread, lease.namespace).row(checkpoint, &input, &self.shapes) {
+        let row = match self.codec(lease.thread, lease.namespace).row(checkpoint, &self.shapes) {
             Ok(row) => row,
             Err(error) => return Saving::done(Err(error)),
         };
         let shape = row.new_shape();
-        self.shapes.add_with(Saving::later(lanes::save(self, lease, Save::Checkpoint(row))), shape)
+        self.shapes.add_with(Saving::later(write_queue::save(self, lease, Save::Checkpoint(row))), shape)
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
         let row =
-            check_lease(lease).and_then(|()| self.desk(lease.thread, lease.namespace).pending_row(checkpoint, &task));
+            check_lease(lease).and_then(|()| self.codec(lease.thread, lease.namespace).pending_row(checkpoint, &task));
         match row {
-            Ok(row) => Saving::later(lanes::save(self, lease, Save::Writes(row, task))),
+            Ok(row) => Saving::later(write_queue::save(self, lease, Save::Writes(row))),
             Err(error) => Saving::done(Err(error)),
         }
     }
@@ -208,7 +205,7 @@ impl Checkpointer for PostgresSaver {
         namespace: &str,
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        again_if_lost!(self.list_once(thread, namespace, query.clone()))
+        again_if_lost!(self.list_once(thread, namespace, query))
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {

@@ -5,42 +5,40 @@
 //! gathers long tails from many rows. Outlines are derived: they can be made again from the bodies as long as those
 //! are there, and pruning replaces pieces that go away by outlines that hold them.
 //!
-//! - [`Desk`]: seals and opens the rows of one namespace of one thread.
-//! - [`Shelf`]: opened rows, and the checkpoints that can be put together from them.
+//! - [`RowCodec`]: seals and opens the rows of one namespace of one thread.
+//! - [`ReadRows`]: opened rows, and the checkpoints that can be put together from them.
 //! - [`Outline`]: where the pieces of each field lie, as seen from one row.
-//! - [`Pitch`]: how many rows there are from one outline to the next, and how many pieces one gathers.
-//! - [`Inputs`]: inputs that were saved last, so that the first step after them need not save them again.
+//! - [`OutlineInterval`]: how many rows there are from one outline to the next, and how many pieces one gathers.
+//! - [`Removing`]: rows that go away, and the plan of what has to be written before.
+//! - [`Listing`]: the checkpoints of a query, page by page.
 //! - [`KnownShapes`]: shapes that the database has, so that they are sent once.
-//! - [`Trails`]: the last rows that were written, so that outlines need not read them again.
-//! - [`Made`]: a row without what is in it, as housekeeping looks at it.
+//! - [`RowSummary`]: a row without what is in it, as housekeeping looks at it.
 
 mod body;
 mod found;
-mod inputs;
+#[cfg(feature = "sqlite")]
+mod inlined;
 mod known_shapes;
+mod listing;
+mod new_outline;
 mod outline;
+mod read_rows;
 mod removal;
-mod shelf;
-#[cfg(feature = "sqlite")]
-mod took;
-#[cfg(feature = "sqlite")]
-mod trails;
 
 use std::time::{Duration, SystemTime};
 
-pub(crate) use body::{Desk, NewRow, PendingRow, StoredRow, source_number};
+pub(crate) use body::{NewOutline, NewRow, PendingRow, RowCodec, StoredRow, source_number};
 pub(crate) use found::{Found, Raw, RawPending};
-pub(crate) use inputs::Inputs;
+#[cfg(feature = "sqlite")]
+pub(crate) use inlined::inlined;
 pub(crate) use known_shapes::KnownShapes;
+pub(crate) use listing::Listing;
+#[cfg(feature = "fuzzing")]
 pub(crate) use outline::Outline;
-pub(crate) use removal::{Made, Removal, consumed_under, left_by_steps, needed_without, outlines_without};
-#[cfg(feature = "sqlite")]
-pub(crate) use shelf::Row;
-pub(crate) use shelf::{Missing, Shelf};
-#[cfg(feature = "sqlite")]
-pub(crate) use took::take_in;
-#[cfg(feature = "sqlite")]
-pub(crate) use trails::{Trail, Trails};
+pub(crate) use read_rows::{Missing, ReadRows};
+pub(crate) use removal::{BATCH, Pruning, Removal, RemovalPlan, Removing, RowSummary, Space};
+#[cfg(feature = "fuzzing")]
+pub(crate) use removal::{needed_without, outlines_without};
 
 use crate::id::{CheckpointId, TaskId};
 
@@ -49,7 +47,7 @@ pub(crate) type IdBytes = [u8; 16];
 
 /// How often rows get outlines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pitch {
+pub(crate) struct OutlineInterval {
     /// After so many rows without one.
     pub(crate) every: i64,
     /// So many pieces of a field's tail are gathered into one.
@@ -58,7 +56,7 @@ pub(crate) struct Pitch {
     pub(crate) many_long: usize,
 }
 
-impl Default for Pitch {
+impl Default for OutlineInterval {
     fn default() -> Self {
         Self { every: 64, many: 64, many_long: 64 }
     }
@@ -73,7 +71,7 @@ pub(crate) fn id_from(bytes: &[u8]) -> Result<CheckpointId, String> {
     number_from(bytes).map(CheckpointId::from_u128)
 }
 
-/// The same for tasks.
+/// The id of a task that a database gave back, if it is one.
 pub(crate) fn task_from(bytes: &[u8]) -> Result<TaskId, String> {
     number_from(bytes).map(TaskId::from_u128)
 }
@@ -82,6 +80,9 @@ fn number_from(bytes: &[u8]) -> Result<u128, String> {
     let bytes: IdBytes = bytes.try_into().map_err(|_| format!("an id has {} bytes, not 16", bytes.len()))?;
     Ok(u128::from_be_bytes(bytes))
 }
+
+/// So many rows of a thread that is copied are in memory at once.
+pub(crate) const PAGE: usize = 200;
 
 /// A moment in microseconds, as databases keep it.
 pub(crate) fn micros(moment: SystemTime) -> i64 {

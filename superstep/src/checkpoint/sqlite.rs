@@ -1,8 +1,8 @@
 //! Checkpoints in SQLite.
 //!
-//! A step is one row; what its tasks wrote is in rows of their own, or in that row if there is only one. Each write checks
-//! the thread's epoch and the head of the namespace in its own transaction, so a process that was left behind changes
-//! nothing.
+//! A step is one row, which holds what its tasks wrote; rows of their own are for what is saved before the step ends. Each
+//! write checks the thread's epoch and the head of the namespace in its own transaction, so a process that was left behind
+//! changes nothing.
 
 mod housekeeping;
 mod read;
@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use super::rows::{Desk, Inputs, KnownShapes, Pitch, Row, Trails, micros};
+use super::rows::{KnownShapes, OutlineInterval, RowCodec, micros};
 use super::{
     CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
     Swept, TaskRecord, check_name,
@@ -59,14 +59,12 @@ pub struct SqliteSaver {
     database: SqliteDatabase,
     settings: Settings,
     shapes: KnownShapes,
-    inputs: Inputs,
 }
 
 impl SqliteSaver {
     /// Keeps them in this database.
     pub fn new(database: &SqliteDatabase) -> Self {
-        let (settings, shapes, inputs) = (Settings::default(), KnownShapes::default(), Inputs::default());
-        Self { database: database.clone(), settings, shapes, inputs }
+        Self { database: database.clone(), settings: Settings::default(), shapes: KnownShapes::default() }
     }
 
     /// Keeps them in this file, which is created if it is not there.
@@ -104,8 +102,8 @@ impl SqliteSaver {
     #[doc(hidden)]
     #[must_use]
     pub fn outlines(self, every: i64, many: usize) -> Self {
-        let pitch = Pitch { every, many, many_long: many };
-        Self { settings: Settings { pitch, ..self.settings }, ..self }
+        let interval = OutlineInterval { every, many, many_long: many };
+        Self { settings: Settings { interval, ..self.settings }, ..self }
     }
 
     /// How many rows of checkpoints and pending writes were read so far.
@@ -128,8 +126,8 @@ impl SqliteSaver {
         job: fn(&Work<'_>, Lease<'_>, W) -> Result<(), CheckpointError>,
     ) -> Saving {
         if lease.is_awaited {
-            let here = |connection: &Connection, with| job(&self.settings.on(connection), lease, with);
-            with = match self.database.write_here(Synced::Yes, with, here) {
+            let inline = |connection: &Connection, with| job(&self.settings.on(connection), lease, with);
+            with = match self.database.write_inline(Synced::Yes, with, inline) {
                 Ok(result) => return Saving::done(result),
                 Err(with) => with,
             };
@@ -144,8 +142,8 @@ impl SqliteSaver {
     /// The epoch of a new claim, and namespaces of an expired thread that belong to nobody now.
     async fn take_over(&self, thread: &str) -> Result<(Epoch, Vec<i64>), CheckpointError> {
         // A claim that a crash of the machine takes back has lost all who could be fenced by it.
-        let here = |connection: &Connection, ()| self.settings.on(connection).claim(thread);
-        if let Ok(claimed) = self.database.write_here(Synced::No, (), here) {
+        let inline = |connection: &Connection, ()| self.settings.on(connection).claim(thread);
+        if let Ok(claimed) = self.database.write_inline(Synced::No, (), inline) {
             return claimed;
         }
         let (thread, with) = (thread.to_owned(), self.settings.clone());
@@ -159,8 +157,8 @@ impl SqliteSaver {
         namespace: &str,
         checkpoint: Option<CheckpointId>,
     ) -> Result<(Option<CheckpointId>, Option<SavedCheckpoint>), CheckpointError> {
-        let here = |connection: &Connection, ()| self.settings.on(connection).get(thread, namespace, checkpoint);
-        if let Ok(found) = self.database.read_here((), here) {
+        let inline = |connection: &Connection, ()| self.settings.on(connection).get(thread, namespace, checkpoint);
+        if let Ok(found) = self.database.read_inline((), inline) {
             return found;
         }
         let (thread, namespace) = (thread.to_owned(), namespace.to_owned());
@@ -223,15 +221,14 @@ impl SqliteSaver {
 struct Settings {
     seal: Seal,
     ttl: Option<Duration>,
-    trails: Trails,
-    pitch: Pitch,
+    interval: OutlineInterval,
     rows_read: Arc<AtomicU64>,
 }
 
 impl Settings {
     fn on<'a>(&'a self, connection: &'a Connection) -> Work<'a> {
-        let Settings { seal, trails, pitch, rows_read, .. } = self;
-        Work { connection, seal, cutoff: self.cutoff(), trails, pitch: *pitch, rows_read }
+        let Settings { seal, interval, rows_read, .. } = self;
+        Work { connection, seal, cutoff: self.cutoff(), interval: *interval, rows_read }
     }
 
     /// Threads that were used last at this moment or before have expired.
@@ -245,14 +242,13 @@ struct Work<'a> {
     connection: &'a Connection,
     seal: &'a Seal,
     cutoff: Option<i64>,
-    trails: &'a Trails,
-    pitch: Pitch,
+    interval: OutlineInterval,
     rows_read: &'a AtomicU64,
 }
 
 impl Work<'_> {
-    fn desk<'b>(&'b self, thread: &'b str, namespace: &'b str) -> Desk<'b> {
-        Desk { seal: self.seal, thread, namespace }
+    fn codec<'b>(&'b self, thread: &'b str, namespace: &'b str) -> RowCodec<'b> {
+        RowCodec { seal: self.seal, thread, namespace }
     }
 
     /// Says what a failed statement means for the database.
@@ -278,19 +274,21 @@ impl Checkpointer for SqliteSaver {
     }
 
     fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        let desk = Desk { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
-        let input = self.inputs.take(lease, checkpoint);
-        let row = match desk.row(checkpoint, &input, &self.shapes) {
+        let codec = RowCodec { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
+        let row = match codec.row(checkpoint, &self.shapes) {
             Ok(row) => Box::new(row),
             Err(error) => return Saving::done(Err(error)),
         };
-        let (shape, known) = (row.new_shape(), Row::bare(checkpoint));
-        let saving = self.save(lease, (row, known), |work, lease, (row, known)| work.put(lease, &row, known));
-        self.shapes.add_with(saving, shape)
+        let shape = row.new_shape();
+        self.shapes.add_with(self.save(lease, row, |work, lease, row| work.put(lease, &row)), shape)
     }
 
     fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        self.save(lease, (checkpoint, task), |work, lease, (checkpoint, task)| work.put_writes(lease, checkpoint, task))
+        let codec = RowCodec { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
+        match codec.pending_row(checkpoint, &task) {
+            Ok(row) => self.save(lease, row, |work, lease, row| work.put_writes(lease, &row)),
+            Err(error) => Saving::done(Err(error)),
+        }
     }
 
     fn keeps_order(&self) -> bool {
@@ -314,7 +312,7 @@ impl Checkpointer for SqliteSaver {
         query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
         let (thread, namespace, query) = (thread.to_owned(), namespace.to_owned(), query.clone());
-        self.read(move |work| work.list(&thread, &namespace, query)).await
+        self.read(move |work| work.list(&thread, &namespace, &query)).await
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {

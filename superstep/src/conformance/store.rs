@@ -101,7 +101,8 @@ pub async fn check(maker: impl StoreMaker) -> Report {
         ranked::words_and_nearness_together, ranked::puts_say_what_is_indexed,
         ranked::an_overwritten_item_is_found_anew, ranked::ties_go_by_the_order_of_first_puts,
         ranked::nearness_needs_an_embedder);
-    clauses!(report, maker: listing::namespaces_are_sorted_and_named_once, listing::patterns, listing::depth,
+    clauses!(report, maker: listing::namespaces_are_sorted_and_named_once,
+        listing::a_hundred_come_unless_told, listing::patterns, listing::depth,
         listing::an_empty_namespace_is_not_listed);
     clauses!(report, maker: expiry::an_item_lives_until_its_ttl, expiry::the_default_ttl_is_for_puts_that_do_not_say,
         expiry::reads_refresh_as_the_setup_or_they_say, expiry::a_new_put_replaces_the_ttl,

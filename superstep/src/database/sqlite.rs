@@ -3,7 +3,7 @@
 //! Writes are done in the order in which they were asked for. All that wait are committed together, and none is
 //! answered before the commit: what a caller has been told is saved, is saved.
 
-mod here;
+mod inline;
 mod job;
 mod migrate;
 mod open;
@@ -158,24 +158,33 @@ impl SqliteDatabase {
         answer
     }
 
-    /// The same here and now, for whoever waits for the answer before anything else; if others write too, it gives back
-    /// what the job works with.
-    pub(crate) fn write_here<W, T, E: From<DatabaseError>>(
+    /// Runs `job` in a transaction on the thread of the caller, who waits for the answer before anything else; if others write
+    /// too, it gives back what the job works with.
+    pub(crate) fn write_inline<W, T, E: From<DatabaseError>>(
         &self,
         synced: Synced,
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        here::block(with, |with| self.0.writer.write_here(synced, with, job))
+        self.inline(with, |writer, with| writer.write_inline(synced, with, job))
     }
 
-    /// The same for a job of one statement that reads little.
-    pub(crate) fn read_here<W, T, E: From<DatabaseError>>(
+    /// Reads on the thread of the caller, with one statement that reads little; if others write, it gives back what the job
+    /// works with.
+    pub(crate) fn read_inline<W, T, E: From<DatabaseError>>(
         &self,
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        here::block(with, |with| self.0.writer.read_here(with, job))
+        self.inline(with, |writer, with| writer.read_inline(with, job))
+    }
+
+    fn inline<R, W>(&self, with: W, job: impl FnOnce(&Writer, W) -> Result<R, W>) -> Result<R, W> {
+        // Asked before a worker is blocked: that hands its other tasks to another thread, whatever comes of the job.
+        if self.0.writer.is_busy() {
+            return Err(with);
+        }
+        inline::run(with, |with| job(&self.0.writer, with))
     }
 
     /// Runs `job` on a snapshot that has all writes that were answered before this call. It must not write.

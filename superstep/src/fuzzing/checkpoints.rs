@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use crate::checkpoint::rows::{
-    Desk, Found, KnownShapes, Outline, Pitch, Raw, RawPending, id_bytes, needed_without, outlines_without,
+    Found, KnownShapes, Outline, OutlineInterval, Raw, RawPending, RowCodec, id_bytes, needed_without, outlines_without,
 };
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Checkpointer, FieldRecord, FieldValue, Lease, ListQuery, SavedField,
@@ -39,49 +39,50 @@ const OWN: usize = 100;
 
 /// Reads two rows with one part replaced, in all the ways in which rows are read.
 fn look(seal: &Seal, part: Part, data: &[u8]) {
-    let desk = Desk { seal, thread: "t", namespace: "" };
-    let raw = forged(desk, part, data).expect("the other parts are sound");
-    let Ok(found) = raw.open(desk) else { return };
+    let codec = RowCodec { seal, thread: "t", namespace: "" };
+    let raw = forged(codec, part, data).expect("the other parts are sound");
+    let Ok(found) = raw.open(codec) else { return };
     for id in &found.listed {
-        let Ok(saved) = found.saved(desk, *id) else { continue };
+        let Ok(saved) = found.saved(codec, *id) else { continue };
         let values: usize = saved.fields.iter().map(|field| 1 + field.tail.len()).sum();
         assert!(values <= data.len() + OWN, "{values} values of {} bytes", data.len());
     }
-    let _ = found.checkpoint(desk, None);
+    let _ = found.checkpoint(codec, None);
     remove(&found);
 }
 
 /// As when a row gets an outline, and when the row below it goes away.
 fn remove(found: &Found) {
     let [newer, older] = found.listed[..] else { return };
-    let often = Pitch { every: 1, many: 1, many_long: 1 };
-    let _ = found.shelf.to_gather(newer, often);
-    let _ = found.shelf.outline(newer, often);
+    let often = OutlineInterval { every: 1, many: 1, many_long: 1 };
+    let _ = found.read_rows.to_gather(newer, often);
+    let _ = found.read_rows.outline(newer, often);
     let removed = HashSet::from([older]);
-    let _ = needed_without(&found.shelf, &removed, &[newer]);
-    let _ = outlines_without(&found.shelf, &removed, vec![newer]);
+    let _ = needed_without(&found.read_rows, &removed, &[newer]);
+    let _ = outlines_without(&found.read_rows, &removed, vec![newer]);
 }
 
 /// The last two rows of a thread with one answer, the newer with an outline.
-fn forged(desk: Desk<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointError> {
+fn forged(codec: RowCodec<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointError> {
     let [older, newer] = records();
     let (base, id) = (older.id, newer.id);
     let mut raw = Raw { head: Some(id_bytes(id).to_vec()), ..Raw::default() };
     for record in [older, newer] {
-        let row = desk.row(record, &[], &KnownShapes::default())?;
+        let row = codec.row(record, &KnownShapes::default())?;
         raw.listed.push(id_bytes(row.id).to_vec());
         raw.shapes.push((row.shape.to_vec(), row.shape_body.clone().unwrap_or_default()));
         raw.checkpoints.push(row.stored());
     }
     let newest = &mut raw.checkpoints[1];
     match part {
-        Part::Body => newest.body = desk.forged_body(newest, data)?,
-        Part::Outline => newest.outline = Some(desk.forged_outline(id, data)),
+        Part::Body => newest.body = codec.forged_body(newest, data)?,
+        Part::Outline => newest.outline = Some(codec.forged_outline(id, data)),
         Part::Written => {
-            newest.outline = Some(desk.outline(id, &Outline::default())?);
+            newest.outline = Some(codec.outline(id, &Outline::default())?.sealed);
             #[cfg(feature = "sqlite")]
-            let _ = desk.taken(id, Some(base), data).map(|row| desk.open_pending(&row).is_ok());
-            let row = desk.forged_pending(base, id, data);
+            let _ =
+                codec.inlined(id, Some(base), data).map(|rows| rows.iter().all(|row| codec.open_pending(row).is_ok()));
+            let row = codec.forged_pending(base, id, data);
             let [checkpoint, consumed] = [base, id].map(|id| id_bytes(id).to_vec());
             let task = row.task.as_u128().to_be_bytes().to_vec();
             raw.pending.push(RawPending { checkpoint, task, consumed: Some(consumed), body: row.body });

@@ -2,7 +2,8 @@
 //!
 //! `golden/format-1` has whole databases as SQL, without a seal and with compression and encryption. They hold whole
 //! values, tails, outlines, an input that is cut and not copied, pending writes, a failure, a question, a fork and a
-//! subgraph; `golden/tables-2` and `tables-3` have the same in tables of those versions. They are never made anew;
+//! subgraph; `golden/tables-2` to `tables-4` have the same in tables of those versions, the last without cuts. They are
+//! never made anew;
 //! `SUPERSTEP_GOLDEN=1 cargo test -p superstep --all-features golden` writes the same content as this release does below
 //! `target/tmp/golden`, to be kept beside them when the format or the tables get a new number.
 
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use expect_test::{Expect, expect};
 use rusqlite::Connection;
 use superstep::{
-    BoxError, Checkpointer, Compression, Context, GoOn, Interrupted, Keys, ListQuery, Resume, START, Seal, SqliteSaver,
-    StateGraph,
+    BoxError, Checkpointer, Compression, Context, GoOn, Interrupted, Keys, ListQuery, Prune, Resume, START, Seal,
+    SqliteSaver, StateGraph,
 };
 
 use crate::support::{Count, Notes, NotesUpdate, says, trace};
@@ -25,6 +26,8 @@ const PLAIN_2: &str = include_str!("golden/tables-2/plain.sql");
 const SEALED_2: &str = include_str!("golden/tables-2/sealed.sql");
 const PLAIN_3: &str = include_str!("golden/tables-3/plain.sql");
 const SEALED_3: &str = include_str!("golden/tables-3/sealed.sql");
+const PLAIN_4: &str = include_str!("golden/tables-4/plain.sql");
+const SEALED_4: &str = include_str!("golden/tables-4/sealed.sql");
 
 fn sealed() -> Seal {
     let key: [u8; 32] = std::array::from_fn(|place| place as u8);
@@ -152,13 +155,42 @@ async fn a_compressed_and_encrypted_database_of_format_1_is_read() {
     holds(SEALED, "sealed", sealed()).await;
 }
 
-/// Since then a row may take in what a task wrote, and leaves out a parent that is the base.
+/// Since version 2 a row may hold what a task wrote, since 4 what several did, and leaves out a parent that is the base.
 #[tokio::test]
-async fn tables_of_versions_2_and_3_are_read() {
+async fn tables_of_versions_2_to_4_are_read() {
     holds(PLAIN_2, "plain-2", Seal::new()).await;
     holds(SEALED_2, "sealed-2", sealed()).await;
     holds(PLAIN_3, "plain-3", Seal::new()).await;
     holds(SEALED_3, "sealed-3", sealed()).await;
+    holds(PLAIN_4, "plain-4", Seal::new()).await;
+    holds(SEALED_4, "sealed-4", sealed()).await;
+}
+
+/// Earlier releases cut an input from its checkpoint instead of copying it: what is cut goes with the checkpoint that it is
+/// cut from, unless it is moved.
+#[tokio::test]
+async fn values_that_are_cut_from_old_rows_survive_copies_and_prunes() {
+    for (script, name, seal) in [(PLAIN, "cut-plain", Seal::new()), (SEALED_3, "cut-sealed-3", sealed())] {
+        let file = fresh(name);
+        let connection = Connection::open(&file).unwrap();
+        connection.execute_batch(script).unwrap();
+        let cut = "SELECT count(*) FROM superstep_checkpoints WHERE needs_base";
+        assert!(connection.query_row(cut, [], |row| row.get::<_, i64>(0)).unwrap() > 0);
+        let saver = SqliteSaver::open(&file).unwrap().seal(seal);
+        let app = graph(saver.clone(), 0);
+        for thread in ["asked", "failed", "tea"] {
+            let copy = format!("copy of {thread}");
+            saver.copy_thread(thread, &copy).await.unwrap();
+            let whole = trace(&app.thread(thread)).await.unwrap();
+            assert_eq!(trace(&app.thread(&*copy)).await.unwrap(), whole);
+            for kept in (1..=2).rev() {
+                saver.prune(&copy, &Prune::keep_last(kept)).await.unwrap();
+                let left = trace(&app.thread(&*copy)).await.unwrap();
+                assert_eq!(left.lines().count(), kept);
+                assert!(left.lines().all(|line| whole.contains(line)), "{left}\nof\n{whole}");
+            }
+        }
+    }
 }
 
 /// In tables of version 1 an index said where the checkpoints of a run are, later ones have notes.

@@ -14,7 +14,7 @@ use superstep::{Checkpointer, MemorySaver};
 /// After how many rows, and of how many pieces, a saver makes outlines. With an outline at every second to fifth row,
 /// all that is about them happens in short sequences too; `None` is as everyone has it.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) const PITCHES: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
+pub(crate) const INTERVALS: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
 
 /// How many sequences a backend plays.
 pub(crate) fn sequences() -> u64 {
@@ -30,17 +30,17 @@ where
     C: Checkpointer,
     F: Future<Output = C> + Send + 'static,
 {
-    let lanes = available_parallelism().map_or(1, |lanes| lanes.get() as u64).min(sequences);
-    let first = |lane| sequences * lane / lanes;
-    let lanes = (0..lanes).map(|lane| (first(lane), first(lane + 1) - first(lane)));
-    let playing: Vec<_> = lanes
+    let parts = available_parallelism().map_or(1, |parts| parts.get() as u64).min(sequences);
+    let first = |part| sequences * part / parts;
+    let parts = (0..parts).map(|part| (first(part), first(part + 1) - first(part)));
+    let playing: Vec<_> = parts
         .map(|(from, count)| {
             let make = make.clone();
             tokio::spawn(async move { checkpointer::model(make, count, seed + from).await })
         })
         .collect();
-    for lane in playing {
-        lane.await.unwrap().assert();
+    for part in playing {
+        part.await.unwrap().assert();
     }
 }
 
@@ -52,10 +52,10 @@ async fn memory_saver_answers_as_the_model_does() {
 #[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_saver_answers_as_the_model_does() {
-    for (pitch, seed) in PITCHES.into_iter().zip(2..) {
+    for (interval, seed) in INTERVALS.into_iter().zip(2..) {
         let make = move || async move {
             let saver = superstep::SqliteSaver::memory().unwrap();
-            pitch.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
+            interval.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
         };
         play(make, sequences() / 4, seed * 1_000_000_000).await;
     }

@@ -32,8 +32,9 @@ fn random(seed: u64, len: usize) -> String {
         .collect()
 }
 
+/// A message is in the step that wrote it, in an outline, and if it is an input in that too.
 #[tokio::test]
-async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
+async fn a_long_chat_takes_at_most_3_6_times_the_bytes_of_its_messages() {
     let folder = folder("chat");
     let file = folder.join("chat.db");
     let app = chat(SqliteSaver::open(&file).unwrap());
@@ -46,7 +47,7 @@ async fn a_long_chat_takes_at_most_three_times_the_bytes_of_its_messages() {
     let messages: usize = state.messages.iter().map(|m| m.text().len()).sum();
     drop(app);
     let bytes = std::fs::metadata(&file).unwrap().len();
-    assert!(bytes <= 3 * messages as u64, "{bytes} bytes for {messages} bytes of messages");
+    assert!(5 * bytes <= 18 * messages as u64, "{bytes} bytes for {messages} bytes of messages");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -252,9 +253,7 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
         }
         let other = rusqlite::Connection::open(&file).unwrap();
         assert_eq!(other.execute(damage, [ids[1].as_u128().to_be_bytes()]).unwrap(), 1);
-        // Whoever wrote the rows knows them, and need not read them.
-        let after_restart = SqliteSaver::open(&file).unwrap().outlines(5, 2);
-        let error = put(&after_restart, 4).await.unwrap_err();
+        let error = put(&saver, 4).await.unwrap_err();
         assert!(matches!(&error, CheckpointError::Codec { thread, .. } if thread == "t"), "{damage}: {error}");
         assert!(!error.is_retryable());
         assert_eq!(
@@ -262,7 +261,7 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
             Ok(if damage.starts_with("DELETE") { 3 } else { 4 }),
             "nothing was written"
         );
-        drop((saver, after_restart));
+        drop(saver);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
@@ -348,16 +347,7 @@ fn counting(saver: &SqliteSaver, steps: u64) -> CompiledStateGraph<Counter> {
     graph.add_conditional_edges("count", next).checkpointer(saver.clone()).compile().unwrap()
 }
 
-#[tokio::test]
-async fn whoever_wrote_rows_need_not_read_them_to_make_outlines() {
-    let saver = SqliteSaver::memory().unwrap();
-    let app = counting(&saver, 1000);
-    app.invoke(Counter::default()).thread("t").recursion_limit(2000).await.unwrap();
-    assert_eq!(saver.rows_read(), 0);
-    assert_eq!(app.thread("t").state().await.unwrap().state.log, (0..1000).collect::<Vec<_>>());
-}
-
-/// An outline that is made from memory must not refer to rows that another process has pruned meanwhile.
+/// An outline that a saver made of rows that it remembered could refer to rows that another process had pruned meanwhile.
 #[tokio::test]
 async fn outlines_refer_to_no_rows_that_others_removed() {
     const STEPS: u64 = 12;
@@ -388,6 +378,48 @@ async fn outlines_refer_to_no_rows_that_others_removed() {
         assert_eq!(app.thread("t").state().await.unwrap().state.log, whole.log, "pruned at {pruned_at}");
         others.delete_thread("t").await.unwrap();
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Only what a lone task wrote lay in the row of the checkpoint that consumed it; more had rows of their own.
+#[tokio::test]
+async fn what_a_step_brings_along_lies_in_its_row_until_more_is_known_of_it() {
+    let folder = folder("held");
+    let file = folder.join("held.db");
+    let saver = SqliteSaver::open(&file).unwrap();
+    let mut graph = StateGraph::<Counter>::new();
+    for name in ["one", "two", "three"] {
+        graph.add_node(name, async |_: Counter| CounterUpdate { steps: None, log: Some(vec![1 << 60; 9]) });
+        graph.add_edge(START, name);
+    }
+    graph.checkpointer(saver.clone()).compile().unwrap().invoke(Counter::default()).thread("from").await.unwrap();
+    let from = saver.list("from", "", &ListQuery::new()).await.unwrap();
+    let (writes, step) = (&from[1].writes, &from[0]);
+    assert_eq!(writes.len(), 3);
+
+    let epoch = saver.claim("t", "", None).await.unwrap().epoch;
+    let lease = || Lease::new("t", "", epoch);
+    let mut base = from[1].record.clone();
+    (base.parent, base.base, base.head) = (None, None, None);
+    saver.put(lease(), &base).await.unwrap();
+    let mut record = step.record.clone();
+    (record.head, record.writes) = (Some(base.id), writes.clone());
+    saver.put(lease(), &record).await.unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let rows = "SELECT count(*) FROM superstep_pending p JOIN superstep_spaces s ON s.key = p.space
+        JOIN superstep_threads t ON t.key = s.thread WHERE t.name LIKE ?1";
+    let rows = |thread| other.query_row(rows, [thread], |row| row.get::<_, i64>(0)).unwrap();
+    let seen =
+        async |thread: &str| format!("{:?}", saver.get(thread, "", Some(base.id)).await.unwrap().unwrap().writes);
+    assert_eq!((rows("t"), seen("t").await), (0, format!("{writes:?}")));
+    saver.copy_thread("t", "copy").await.unwrap();
+    assert_eq!((rows("copy"), seen("copy").await), (0, format!("{writes:?}")));
+
+    let mut more = writes[1].clone();
+    more.resume = Some("yes".into());
+    saver.put_writes(lease(), base.id, more.clone()).await.unwrap();
+    let all = [&writes[0], &more, &writes[2]];
+    assert_eq!((rows("t"), seen("t").await), (3, format!("{all:?}")));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

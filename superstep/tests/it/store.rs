@@ -5,23 +5,21 @@ mod broken;
 mod conditions;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod cursor;
 #[cfg(feature = "sqlite")]
 mod differential;
 #[cfg(feature = "sqlite")]
 mod files;
+mod embedder;
 mod filter;
 mod limits;
-mod listing;
-mod pages;
-mod ranked;
-mod search;
 #[cfg(feature = "postgres")]
 mod servers;
 mod ttl;
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -56,12 +54,6 @@ fn path_of(item: &Item) -> String {
     format!("{}/{}", item.namespace, item.key)
 }
 
-/// The listed namespaces, separated by spaces.
-async fn list(store: &MemoryStore, query: NamespaceQuery) -> Result<String, StoreError> {
-    let namespaces: Vec<_> = store.list_namespaces(query).await?.iter().map(ToString::to_string).collect();
-    Ok(namespaces.join(" "))
-}
-
 async fn holds(store: &MemoryStore, key: &str) -> Result<bool, StoreError> {
     // The look must not prolong what it looks at.
     let look = StoreOp::Get { namespace: ["n"].into(), key: key.into(), refresh_ttl: Some(false) };
@@ -78,26 +70,6 @@ async fn refused(op: StoreOp) -> String {
 }
 
 // Single items.
-
-#[tokio::test]
-async fn a_put_value_is_got_back() -> Done {
-    let store = MemoryStore::new();
-    store.put(["users", "ada"], "drink", json!({ "name": "tea" })).await?;
-    let item = store.get(["users", "ada"], "drink").await?.expect("it was put");
-    assert_eq!(item.value, json!({ "name": "tea" }));
-    assert_eq!(path_of(&item), "users.ada/drink");
-    assert_eq!(item.created_at, item.updated_at);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_missing_key_or_namespace_is_none() -> Done {
-    let store = store_of(&["a/1"]).await?;
-    assert!(store.get(["a"], "2").await?.is_none());
-    assert!(store.get(["b"], "1").await?.is_none());
-    assert!(store.get(Namespace::default(), "1").await?.is_none());
-    Ok(())
-}
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Profile {
@@ -130,32 +102,6 @@ async fn a_value_that_is_not_json_is_refused() {
     let error = MemoryStore::new().put(["n"], "pairs", pairs).await.expect_err("JSON keys are strings");
     assert_eq!(error.to_string(), "the value for key `pairs` cannot be written as JSON");
     assert!(error.source().is_some());
-}
-
-#[tokio::test]
-async fn an_overwritten_item_keeps_its_creation_time() -> Done {
-    let store = MemoryStore::new();
-    store.put(["n"], "k", 1).await?;
-    let before = store.get(["n"], "k").await?.expect("it was put");
-    while SystemTime::now() <= before.updated_at {
-        std::hint::spin_loop();
-    }
-    store.put(["n"], "k", 2).await?;
-    let after = store.get(["n"], "k").await?.expect("it was put");
-    assert_eq!(after.value, 2);
-    assert_eq!(after.created_at, before.created_at);
-    assert!(after.updated_at > before.updated_at);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_deleted_item_is_gone_and_deleting_again_is_fine() -> Done {
-    let store = store_of(&["a/1", "a/2"]).await?;
-    store.delete(["a"], "1").await?;
-    store.delete(["a"], "1").await?;
-    store.delete(["b"], "1").await?;
-    assert_eq!(find(&store, SearchQuery::default()).await?, "a/2");
-    Ok(())
 }
 
 #[tokio::test]
@@ -264,60 +210,6 @@ fn a_namespace_is_written_as_a_list_of_labels() -> Result<(), serde_json::Error>
 }
 
 // Batches.
-
-#[tokio::test]
-async fn replies_come_in_the_order_of_ops() -> Done {
-    let store = store_of(&["a/1"]).await?;
-    let ops = vec![
-        StoreOp::ListNamespaces(NamespaceQuery::new()),
-        StoreOp::put(["b"], "2", json!(2)),
-        StoreOp::get(["a"], "1"),
-        StoreOp::delete(["a"], "9"),
-        StoreOp::Search(SearchQuery::new(["a"])),
-    ];
-    let kinds: Vec<_> = store.batch(ops).await?.iter().map(kind).collect();
-    assert_eq!(kinds, ["namespaces", "stored", "item", "done", "page"]);
-    Ok(())
-}
-
-fn kind(reply: &StoreReply) -> &'static str {
-    match reply {
-        StoreReply::Item(_) => "item",
-        StoreReply::Stored(_) => "stored",
-        StoreReply::Done => "done",
-        StoreReply::Page(_) => "page",
-        StoreReply::Namespaces(_) => "namespaces",
-        _ => "unknown",
-    }
-}
-
-#[tokio::test]
-async fn reads_of_a_batch_see_the_state_before_its_writes() -> Done {
-    let store = MemoryStore::new();
-    store.put(["n"], "old", 1).await?;
-    let ops = vec![
-        StoreOp::put(["n"], "new", json!(1)),
-        StoreOp::delete(["n"], "old"),
-        StoreOp::get(["n"], "new"),
-        StoreOp::Search(SearchQuery::new(["n"])),
-    ];
-    let replies = store.batch(ops).await?;
-    assert_eq!(replies[2], StoreReply::Item(None));
-    assert_eq!(replies[3].clone().into_items()?.iter().map(path_of).collect::<Vec<_>>(), ["n/old"]);
-    assert_eq!(find(&store, SearchQuery::default()).await?, "n/new");
-    Ok(())
-}
-
-#[tokio::test]
-async fn the_last_write_to_a_key_wins() -> Done {
-    let store = MemoryStore::new();
-    let twice = vec![StoreOp::put(["n"], "k", json!(1)), StoreOp::put(["n"], "k", json!(2))];
-    store.batch(twice).await?;
-    assert_eq!(store.get_as::<u8>(["n"], "k").await?, Some(2));
-    store.batch(vec![StoreOp::put(["n"], "k", json!(3)), StoreOp::delete(["n"], "k")]).await?;
-    assert!(!holds(&store, "k").await?);
-    Ok(())
-}
 
 #[tokio::test]
 async fn a_batch_with_a_wrong_op_changes_nothing() -> Done {

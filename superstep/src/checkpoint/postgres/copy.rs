@@ -6,21 +6,18 @@ use super::read::{pending, stored};
 use super::work::{Param, Work, all, bytes, params};
 use super::{PostgresSaver, is_kept};
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, IdBytes, NewRow, Outline};
+use crate::checkpoint::rows::{IdBytes, NewOutline, NewRow, PAGE, RowCodec};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
-
-/// So many rows are in memory at once.
-const PAGE: usize = 200;
 
 impl PostgresSaver {
     pub(super) async fn copy(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         if !is_kept(&[from]) {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         let mut client = self.client().await?;
         let epoch = self.take_name(&mut client, from, to).await?;
-        let shapes = self.work(&client).copy_shapes(self.desk(from, ""), self.desk(to, "")).await?;
+        let shapes = self.work(&client).copy_shapes(self.codec(from, ""), self.codec(to, "")).await?;
         let transaction = self.database.begin_fixed(&mut client).await?;
         let work = self.work(transaction.client());
         let held = work.row(sql::HOLD, params![to => TEXT]).await?;
@@ -33,11 +30,11 @@ impl PostgresSaver {
         }
         let spaces = work.spaces(from).await?;
         if spaces.is_empty() {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
-            let (source, target) = (self.desk(from, &space.name), self.desk(to, &space.name));
+            let (source, target) = (self.codec(from, &space.name), self.codec(to, &space.name));
             work.copy_checkpoints(source, target, space.key, copy, &shapes).await?;
             work.copy_pending(source, target, space.key, copy).await?;
         }
@@ -50,12 +47,12 @@ impl PostgresSaver {
         let transaction = self.begin(client).await?;
         let work = self.work(transaction.client());
         if !work.is_alive(from).await? {
-            return Err(nothing(from));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         let by_name: &[Param<'_>] = params![to => TEXT];
         work.rows(sql::CLAIM, by_name).await?;
         if work.is_alive(to).await? {
-            return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
+            return Err(CheckpointError::name_taken(to));
         }
         let expired: Vec<i64> = self.columns(&work.rows(sql::FORGET, by_name).await?, 0)?;
         let claimed = work.rows(sql::CLAIM, by_name).await?;
@@ -71,10 +68,6 @@ fn new_shape(from: &str) -> CheckpointError {
     CheckpointError::backend(why)
 }
 
-fn nothing(from: &str) -> CheckpointError {
-    CheckpointError::refused(format!("there is no thread `{from}` to copy"))
-}
-
 impl Work<'_> {
     async fn is_alive(&self, thread: &str) -> Result<bool, CheckpointError> {
         let found = self.rows(sql::IS_ALIVE, params![thread => TEXT, self.saver.ttl => INT8]).await?;
@@ -84,8 +77,8 @@ impl Work<'_> {
     /// Copies rows, each sealed for the thread it belongs to.
     async fn copy_checkpoints(
         &self,
-        from: Desk<'_>,
-        to: Desk<'_>,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
         space: i64,
         copy: i64,
         shapes: &HashMap<Vec<u8>, IdBytes>,
@@ -102,8 +95,7 @@ impl Work<'_> {
                 rows.push((new, outline, self.saver.column(row, 13)?));
             }
             after = rows.last().map(|(row, _, _)| bytes(row.id));
-            all(rows.iter().map(|(row, outline, depth)| self.add_copy(to, copy, row, outline.as_ref(), *depth)))
-                .await?;
+            all(rows.iter().map(|(row, outline, depth)| self.add_copy(copy, row, outline.as_ref(), *depth))).await?;
             if rows.len() < PAGE {
                 return Ok(());
             }
@@ -112,7 +104,11 @@ impl Work<'_> {
 
     /// The names of a thread's shapes where they are sealed as the saver seals now. Not in the transaction of the copy: all
     /// who save a graph for the first time would wait for its end.
-    async fn copy_shapes(&self, from: Desk<'_>, to: Desk<'_>) -> Result<HashMap<Vec<u8>, IdBytes>, CheckpointError> {
+    async fn copy_shapes(
+        &self,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
+    ) -> Result<HashMap<Vec<u8>, IdBytes>, CheckpointError> {
         let mut shapes = HashMap::new();
         for row in &self.rows(sql::SHAPES, params![from.thread => TEXT]).await? {
             let (digest, sealed): (&[u8], &[u8]) = (self.saver.column(row, 0)?, self.saver.column(row, 1)?);
@@ -125,20 +121,25 @@ impl Work<'_> {
 
     async fn add_copy(
         &self,
-        desk: Desk<'_>,
         space: i64,
         row: &NewRow,
-        outline: Option<&Outline>,
+        outline: Option<&NewOutline>,
         depth: i64,
     ) -> Result<(), CheckpointError> {
         self.add(space, row, depth).await?;
         match outline {
-            Some(outline) => self.set_outline(desk, space, row.id, outline).await,
+            Some(outline) => self.set_outline(space, outline).await,
             None => Ok(()),
         }
     }
 
-    async fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+    async fn copy_pending(
+        &self,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
+        space: i64,
+        copy: i64,
+    ) -> Result<(), CheckpointError> {
         let (mut after, mut task): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
         loop {
             let params: &[Param<'_>] = params![space => INT8, after => BYTEA, task => BYTEA, PAGE as i64 => INT8];

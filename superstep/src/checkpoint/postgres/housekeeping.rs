@@ -6,21 +6,10 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::prune::Kept;
-use crate::checkpoint::rows::{Desk, Made, Removal, id_from, moment};
+use crate::checkpoint::rows::{BATCH, Pruning, Removal, Removing, RowCodec, RowSummary, Space, id_from, moment};
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
-
-/// So many rows are removed in one transaction, so that others who write need not wait long.
-const BATCH: usize = 1000;
-
-/// A namespace of a thread.
-pub(super) struct Space {
-    pub(super) key: i64,
-    pub(super) name: String,
-    pub(super) head: CheckpointId,
-}
 
 impl PostgresSaver {
     pub(super) async fn forget(&self, thread: &str) -> Result<(), CheckpointError> {
@@ -90,18 +79,18 @@ impl PostgresSaver {
         work.row(sql::HOLD, params![thread => TEXT]).await?;
         let spaces = work.spaces(thread).await?;
         let root = match spaces.iter().find(|space| space.name.is_empty()) {
-            Some(root) => work.made(self.desk(thread, ""), root.key).await?,
+            Some(root) => work.summaries(self.codec(thread, ""), root.key).await?,
             None => Vec::new(),
         };
-        let kept = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
+        let pruning = Pruning::new(prune, &root);
         for space in &spaces {
-            let desk = self.desk(thread, &space.name);
-            let made = work.made(desk, space.key).await?;
-            let doomed = doomed(space, &made, &kept);
-            if !doomed.is_empty() {
-                work.remove(desk, space, &made, &doomed, Removal::Prune).await?;
+            let codec = self.codec(thread, &space.name);
+            let all = work.summaries(codec, space.key).await?;
+            let removed = pruning.doomed(space, &all);
+            if !removed.is_empty() {
+                work.remove(space, &Removing { codec, all: &all, removed: &removed, why: Removal::Prune }).await?;
                 transaction.commit().await?;
-                return Ok(doomed.len());
+                return Ok(removed.len());
             }
         }
         Ok(0)
@@ -136,27 +125,18 @@ impl PostgresSaver {
         let Some(space) = work.spaces(thread).await?.into_iter().find(|space| space.key == key) else {
             return Ok(0);
         };
-        let desk = self.desk(thread, &space.name);
+        let codec = self.codec(thread, &space.name);
         let params: &[Param<'_>] = params![key => INT8, run => TEXT, BATCH as i64 => INT8];
         let rows = work.rows(sql::OF_RUN, params).await?;
-        let ids = rows.iter().map(|row| work.id(desk, row, 0));
-        let doomed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
-        if !doomed.is_empty() {
-            work.remove(desk, &space, &work.made(desk, key).await?, &doomed, Removal::Run).await?;
+        let ids = rows.iter().map(|row| work.id(codec, row, 0));
+        let removed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
+        if !removed.is_empty() {
+            let all = work.summaries(codec, key).await?;
+            work.remove(&space, &Removing { codec, all: &all, removed: &removed, why: Removal::Run }).await?;
             transaction.commit().await?;
         }
-        Ok(doomed.len())
+        Ok(removed.len())
     }
-}
-
-/// At most a batch of the rows of a namespace that go, if these of the root stay.
-fn doomed(space: &Space, made: &[Made], root: &HashSet<CheckpointId>) -> HashSet<CheckpointId> {
-    let kept = Kept::new(root);
-    let stays = |made: &Made| match &*space.name {
-        "" => root.contains(&made.id),
-        inner => kept.keeps(inner, made.id == space.head, made.root),
-    };
-    made.iter().filter(|made| !stays(made)).map(|made| made.id).take(BATCH).collect()
 }
 
 impl Work<'_> {
@@ -164,35 +144,40 @@ impl Work<'_> {
         let rows = self.rows(sql::SPACES, params![thread => TEXT]).await?;
         let space = |row: &Row| {
             let name: String = self.saver.column(row, 1)?;
-            let head = self.id(self.saver.desk(thread, &name), row, 2)?;
+            let head = self.id(self.saver.codec(thread, &name), row, 2)?;
             Ok(Space { key: self.saver.column(row, 0)?, name, head })
         };
         rows.iter().map(space).collect()
     }
 
-    pub(super) async fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
-        let rows = self.rows(sql::MADE, params![space => INT8]).await?;
-        let made = |row: &Row| {
-            Ok(Made {
-                id: self.id(desk, row, 0)?,
-                base: self.optional_id(desk, row, 1)?,
-                root: self.optional_id(desk, row, 2)?,
+    pub(super) async fn summaries(&self, codec: RowCodec<'_>, space: i64) -> Result<Vec<RowSummary>, CheckpointError> {
+        let rows = self.rows(sql::SUMMARIES, params![space => INT8]).await?;
+        let summary = |row: &Row| {
+            Ok(RowSummary {
+                id: self.id(codec, row, 0)?,
+                base: self.optional_id(codec, row, 1)?,
+                root: self.optional_id(codec, row, 2)?,
                 created_at: moment(self.saver.column(row, 3)?),
                 source: self.saver.column(row, 4)?,
                 step: self.saver.column(row, 5)?,
                 has_outline: self.saver.column(row, 6)?,
             })
         };
-        rows.iter().map(made).collect()
+        rows.iter().map(summary).collect()
     }
 
-    fn id(&self, desk: Desk<'_>, row: &Row, place: usize) -> Result<CheckpointId, CheckpointError> {
-        id_from(self.saver.column(row, place)?).map_err(|why| desk.fail("?", "row", why))
+    fn id(&self, codec: RowCodec<'_>, row: &Row, place: usize) -> Result<CheckpointId, CheckpointError> {
+        id_from(self.saver.column(row, place)?).map_err(|why| codec.fail("?", "row", why))
     }
 
-    fn optional_id(&self, desk: Desk<'_>, row: &Row, place: usize) -> Result<Option<CheckpointId>, CheckpointError> {
+    fn optional_id(
+        &self,
+        codec: RowCodec<'_>,
+        row: &Row,
+        place: usize,
+    ) -> Result<Option<CheckpointId>, CheckpointError> {
         let bytes: Option<&[u8]> = self.saver.column(row, place)?;
-        bytes.map(id_from).transpose().map_err(|why| desk.fail("?", "row", why))
+        bytes.map(id_from).transpose().map_err(|why| codec.fail("?", "row", why))
     }
 
     pub(super) async fn clear_all(&self, spaces: &[i64]) -> Result<(), CheckpointError> {

@@ -2,7 +2,7 @@
 
 use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
-use crate::checkpoint::rows::{Desk, Outline};
+use crate::checkpoint::rows::{NewOutline, RowCodec};
 use crate::checkpoint::{CheckpointError, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
@@ -17,7 +17,7 @@ impl PostgresSaver {
         space: i64,
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
-        match self.add_outline(client, self.desk(lease.thread, lease.namespace), space, id).await {
+        match self.add_outline(client, self.codec(lease.thread, lease.namespace), space, id).await {
             Err(CheckpointError::Backend(error)) => {
                 tracing::warn!(thread = lease.thread, checkpoint = %id, %error, "a checkpoint got no outline");
                 Ok(())
@@ -29,7 +29,7 @@ impl PostgresSaver {
     async fn add_outline(
         &self,
         client: &mut PostgresClient,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
@@ -39,29 +39,21 @@ impl PostgresSaver {
             return Ok(());
         }
         let chain: &[Param<'_>] = params![space => INT8, vec![bytes(id)] => BYTEA_ARRAY];
-        let mut shelf = work.found(desk, sql::CHAINS, chain).await?.shelf;
-        if !shelf.rows.contains_key(&id) {
+        let mut read_rows = work.found(codec, sql::CHAINS, chain).await?.read_rows;
+        if !read_rows.rows.contains_key(&id) {
             return Ok(());
         }
-        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        work.fetch(desk, space, gathered, &mut shelf).await?;
-        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        work.set_outline(desk, space, id, &outline).await?;
+        work.fetch(codec, space, codec.to_gather(&read_rows, id, self.interval)?, &mut read_rows).await?;
+        work.set_outline(space, &codec.new_outline(&read_rows, id, self.interval)?).await?;
         Ok(transaction.commit().await?)
     }
 }
 
 impl Work<'_> {
-    pub(super) async fn set_outline(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        id: CheckpointId,
-        outline: &Outline,
-    ) -> Result<(), CheckpointError> {
-        let owners: Vec<_> = outline.owners(id).into_iter().map(bytes).collect();
-        let sealed = desk.outline(id, outline)?;
-        let params: &[Param<'_>] = params![space => INT8, bytes(id) => BYTEA, owners => BYTEA_ARRAY, sealed => BYTEA];
+    pub(super) async fn set_outline(&self, space: i64, outline: &NewOutline) -> Result<(), CheckpointError> {
+        let owners: Vec<_> = outline.owners.iter().copied().map(bytes).collect();
+        let (id, sealed) = (bytes(outline.id), &outline.sealed);
+        let params: &[Param<'_>] = params![space => INT8, id => BYTEA, owners => BYTEA_ARRAY, sealed => BYTEA];
         self.run(sql::SET_OUTLINE, params).await.map(drop)
     }
 }

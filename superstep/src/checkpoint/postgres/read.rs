@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::work::{Param, Work, bytes, params};
 use super::{PostgresSaver, is_kept};
-use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, StoredRow, source_number};
+use crate::checkpoint::rows::{Found, Listing, Raw, RawPending, RowCodec, StoredRow, source_number};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -21,36 +21,25 @@ impl PostgresSaver {
         }
         let (client, id) = (self.client().await?, checkpoint.map(bytes));
         let params: &[Param<'_>] = params![thread => TEXT, namespace => TEXT, self.ttl => INT8, id => BYTEA];
-        let desk = self.desk(thread, namespace);
-        let found = self.work(&client).found(desk, sql::GET, params).await?;
-        Ok(found.checkpoint(desk, checkpoint)?.1)
+        let codec = self.codec(thread, namespace);
+        let found = self.work(&client).found(codec, sql::GET, params).await?;
+        Ok(found.checkpoint(codec, checkpoint)?.1)
     }
 
     pub(super) async fn list_once(
         &self,
         thread: &str,
         namespace: &str,
-        mut query: ListQuery,
+        query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        /// So many are read at once when only some of them are wanted.
-        const PAGE: usize = 256;
         if !is_kept(&[thread, namespace]) {
             return Ok(Vec::new());
         }
-        let (client, desk) = (self.client().await?, self.desk(thread, namespace));
-        let wanted = query.limit.unwrap_or(usize::MAX);
-        let page = if query.metadata.is_empty() { wanted } else { PAGE };
-        let mut all = Vec::new();
+        let (client, codec) = (self.client().await?, self.codec(thread, namespace));
+        let mut listing = Listing::new(query);
         loop {
-            let found = self.work(&client).page(desk, &query, page).await?;
-            for id in &found.listed {
-                let row = found.shelf.row(*id).map_err(|missing| desk.damaged(*id, missing))?;
-                if query.matches(&row.record) && all.len() < wanted {
-                    all.push(found.saved(desk, *id)?);
-                }
-            }
-            query.before = found.listed.last().copied();
-            if found.listed.len() < page || all.len() >= wanted {
+            let found = self.work(&client).page(codec, &listing).await?;
+            if let Some(all) = listing.take(codec, &found)? {
                 return Ok(all);
             }
         }
@@ -78,31 +67,30 @@ impl Work<'_> {
     /// Runs a statement that gives rows of all kinds.
     pub(super) async fn found(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Found, CheckpointError> {
-        self.opened(desk, &self.rows(sql, params).await?)
+        self.opened(codec, &self.rows(sql, params).await?)
     }
 
     /// Opens rows of all kinds.
-    pub(super) fn opened(&self, desk: Desk<'_>, rows: &[Row]) -> Result<Found, CheckpointError> {
+    pub(super) fn opened(&self, codec: RowCodec<'_>, rows: &[Row]) -> Result<Found, CheckpointError> {
         let mut raw = Raw::default();
         let taken = rows.iter().try_for_each(|row| take(&mut raw, row));
         self.saver.done(taken)?;
-        raw.open(desk)
+        raw.open(codec)
     }
 
-    /// So many of the checkpoints that a query finds, whatever its metadata.
-    async fn page(&self, desk: Desk<'_>, query: &ListQuery, limit: usize) -> Result<Found, CheckpointError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (before, only) = (query.before.map(bytes), query.only.map(bytes));
-        let (source, step) = (query.source.map(source_number), query.step);
+    async fn page(&self, codec: RowCodec<'_>, listing: &Listing) -> Result<Found, CheckpointError> {
+        let ListQuery { before, only, source, step, .. } = listing.query;
+        let (before, only, source) = (before.map(bytes), only.map(bytes), source.map(source_number));
+        let limit = listing.limit();
         let params: &[Param<'_>] = params![
-            desk.thread => TEXT, desk.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
+            codec.thread => TEXT, codec.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
             source => INT8, step => INT8, limit => INT8,
         ];
-        self.found(desk, sql::LIST, params).await
+        self.found(codec, sql::LIST, params).await
     }
 }
 

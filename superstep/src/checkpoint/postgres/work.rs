@@ -1,14 +1,12 @@
 //! Statements on a connection. None is prepared for later, so that a pooler may stand between.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
+use futures_util::future::join_all;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use super::PostgresSaver;
 use crate::checkpoint::CheckpointError;
-use crate::checkpoint::rows::{Desk, id_bytes};
+use crate::checkpoint::rows::{RowCodec, id_bytes};
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::database::{InDatabase, PostgresClient, PostgresDatabase, PostgresTransaction as Transaction};
 use crate::id::CheckpointId;
@@ -32,8 +30,8 @@ macro_rules! params {
 pub(super) use params;
 
 impl<'a> Work<'a> {
-    pub(super) fn desk(&self, thread: &'a str, namespace: &'a str) -> Desk<'a> {
-        self.saver.desk(thread, namespace)
+    pub(super) fn codec(&self, thread: &'a str, namespace: &'a str) -> RowCodec<'a> {
+        self.saver.codec(thread, namespace)
     }
 
     /// The rows that a statement gives.
@@ -61,7 +59,7 @@ impl<'a> Work<'a> {
         self.saver.done(all(sent).await)
     }
 
-    /// The same in a transaction of their own.
+    /// The rows of several statements that are a transaction of their own.
     pub(super) async fn transact(&self, statements: &[(&str, &[Param<'_>])]) -> Result<Vec<Vec<Row>>, CheckpointError> {
         let begin: [(&str, &[Param<'_>]); 2] = [(sql::BEGIN, &[]), (sql::LIMIT, &[])];
         let all = [&begin[..], statements, &[(sql::COMMIT, &[])]].concat();
@@ -121,15 +119,5 @@ pub(super) fn bytes(id: CheckpointId) -> Vec<u8> {
 
 /// Polls all in order until all are done. What they send first is sent in one go.
 pub(super) async fn all<T, E>(futures: impl Iterator<Item = impl Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
-    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|cx| {
-        for (future, done) in waiting.iter_mut().filter(|(_, done)| done.is_none()) {
-            if let Poll::Ready(result) = future.as_mut().poll(cx) {
-                *done = Some(result);
-            }
-        }
-        if waiting.iter().all(|(_, done)| done.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    waiting.into_iter().filter_map(|(_, done)| done).collect()
+    join_all(futures).await.into_iter().collect()
 }

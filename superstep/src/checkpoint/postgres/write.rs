@@ -1,18 +1,29 @@
 //! Writing: claims, checkpoints and what tasks wrote, in one round trip each.
 
-use super::lanes::Save;
+use tokio_postgres::Row;
+
 use super::work::{Param, Work, bytes, params};
+use super::write_queue::Save;
 use super::{PostgresSaver, again_if_lost, is_lost};
-use crate::checkpoint::rows::{NewRow, PendingRow};
+use crate::checkpoint::decide::Facts;
+use crate::checkpoint::rows::{NewRow, PendingRow, id_from};
 use crate::checkpoint::{CheckpointError, Claim, Epoch, Lease};
 use crate::database::sql::{postgres_checkpoints as sql, postgres_steps as steps};
 use crate::database::{PostgresClient, PostgresFault};
 use crate::id::CheckpointId;
 
-/// Where a checkpoint was saved.
+/// Where the last checkpoint was saved.
 pub(super) struct Placed {
     pub(super) space: i64,
     pub(super) depth: i64,
+}
+
+/// What a statement that saves has done, and what it found before.
+pub(super) struct Answer {
+    /// None if it has written nothing.
+    pub(super) placed: Option<Placed>,
+    pub(super) epoch: Option<Epoch>,
+    pub(super) facts: Facts,
 }
 
 impl PostgresSaver {
@@ -33,8 +44,8 @@ impl PostgresSaver {
         let mut rows = work.transact(if self.ttl.is_some() { &all } else { &all[2..] }).await?;
         let [.., claimed, found] = &rows[..] else { unreachable!("each statement has its rows") };
         let epoch: i64 = self.column(&claimed[0], 1)?;
-        let desk = self.desk(thread, namespace);
-        let (head, found) = work.opened(desk, found)?.checkpoint(desk, checkpoint)?;
+        let codec = self.codec(thread, namespace);
+        let (head, found) = work.opened(codec, found)?.checkpoint(codec, checkpoint)?;
         if self.ttl.is_some() {
             work.clear_all(&self.columns(&rows.remove(1), 0)?).await?;
         }
@@ -50,34 +61,34 @@ impl PostgresSaver {
         }
     }
 
-    /// Whether all is saved. Nothing is, otherwise.
+    /// Whether all is saved. Nothing is, otherwise, or if others do the same at the same time.
     async fn save_all_once(&self, lease: Lease<'_>, saves: &[Save]) -> Result<bool, CheckpointError> {
         let mut client = self.client().await?;
-        let columns = Columns::of(saves);
-        if let Some(placed) = self.work(&client).save(lease, &columns).await? {
-            self.outline_if_deep(&mut client, lease, placed, columns.new_head).await?;
-            return Ok(true);
+        let (columns, work) = (Columns::of(saves), self.work(&client));
+        let answer = match work.save(lease, &columns).await {
+            Err(error) if is_contention(&error) => return Ok(false),
+            answer => work.answer(lease, &self.done(answer)?)?,
+        };
+        match answer.placed {
+            Some(placed) => self.outline_if_deep(&mut client, lease, placed, columns.new_head).await.map(|()| true),
+            // The connection may have been lost after all was saved.
+            None => Ok(columns.new_head.is_some() && answer.facts.head == columns.new_head),
         }
-        // The connection may have been lost after all was saved. Who saves one alone looks again by itself.
-        Ok(saves.len() > 1 && self.work(&client).is_head(lease, columns.new_head).await?)
     }
 
     async fn save_each(&self, lease: Lease<'_>, saves: &[Save]) -> Vec<Result<(), CheckpointError>> {
         let mut results = Vec::with_capacity(saves.len());
         for save in saves {
-            results.push(again_if_lost!(self.save_carefully(lease, save)));
+            results.push(again_if_lost!(self.save_one(lease, save)));
         }
         results
     }
 
-    async fn save_carefully(&self, lease: Lease<'_>, save: &Save) -> Result<(), CheckpointError> {
+    async fn save_one(&self, lease: Lease<'_>, save: &Save) -> Result<(), CheckpointError> {
         let mut client = self.client().await?;
-        match save {
-            Save::Writes(row, task) => self.put_writes_carefully(&mut client, lease, row, task).await,
-            Save::Checkpoint(row) => match self.put_carefully(&mut client, lease, row).await? {
-                Some(placed) => self.outline_if_deep(&mut client, lease, placed, Some(row.id)).await,
-                None => Ok(()),
-            },
+        match self.save_checked(&mut client, lease, save).await? {
+            Some(placed) => self.outline_if_deep(&mut client, lease, placed, save.checkpoint().map(|row| row.id)).await,
+            None => Ok(()),
         }
     }
 
@@ -88,7 +99,7 @@ impl PostgresSaver {
         placed: Placed,
         id: Option<CheckpointId>,
     ) -> Result<(), CheckpointError> {
-        match id.filter(|_| placed.depth >= self.pitch.every) {
+        match id.filter(|_| placed.depth >= self.interval.every) {
             Some(id) => self.outline(client, lease, placed.space, id).await,
             None => Ok(()),
         }
@@ -96,8 +107,8 @@ impl PostgresSaver {
 }
 
 impl Work<'_> {
-    /// Saves them, if all is as it should be; nothing is written otherwise, or if others do the same at the same time.
-    async fn save(&self, lease: Lease<'_>, columns: &Columns<'_>) -> Result<Option<Placed>, CheckpointError> {
+    /// Saves them if all is as it should be; nothing is written otherwise.
+    pub(super) async fn save(&self, lease: Lease<'_>, columns: &Columns<'_>) -> Result<Row, PostgresFault> {
         let epoch = lease.epoch.as_u64().cast_signed();
         let [old_head, new_head, built_on] =
             [columns.old_head, columns.new_head, columns.built_on].map(|id| id.map(bytes));
@@ -116,16 +127,22 @@ impl Work<'_> {
             each(pending, |row| row.consumed.map(bytes)) => BYTEA_ARRAY,
             each(pending, |row| &row.body[..]) => BYTEA_ARRAY,
         ];
-        let placed: Option<Vec<i64>> = match self.client.query_typed_opt(&self.saver.text(steps::SAVE), params).await {
-            Err(error) if is_contention(&error) => None,
-            done => self.saver.done(done)?.map(|row| self.saver.column(&row, 0)).transpose()?.flatten(),
-        };
-        Ok(placed.and_then(|placed| Some(Placed { space: *placed.first()?, depth: *placed.get(1)? })))
+        self.client.query_typed_one(&self.saver.text(steps::SAVE), params).await
+    }
+
+    pub(super) fn answer(&self, lease: Lease<'_>, row: &Row) -> Result<Answer, CheckpointError> {
+        let column = |place| self.saver.column::<Option<i64>>(row, place);
+        let placed = column(0)?.zip(column(1)?).map(|(space, depth)| Placed { space, depth });
+        let epoch = column(2)?.map(|epoch| Epoch::from_u64(epoch.cast_unsigned()));
+        let head: Option<&[u8]> = self.saver.column(row, 3)?;
+        let damaged = |why| self.codec(lease.thread, lease.namespace).fail("?", "head", why);
+        let head = head.map(id_from).transpose().map_err(damaged)?;
+        Ok(Answer { placed, epoch, facts: Facts { head, has_base: self.saver.column(row, 4)? } })
     }
 }
 
 /// Saves as columns, for one statement.
-struct Columns<'a> {
+pub(super) struct Columns<'a> {
     old_head: Option<CheckpointId>,
     new_head: Option<CheckpointId>,
     /// What the first of them goes on from.
@@ -135,6 +152,11 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
+    /// Without what tasks wrote.
+    pub(super) fn of_checkpoint(save: &'a Save) -> Self {
+        Self { pending: Vec::new(), ..Self::of(std::slice::from_ref(save)) }
+    }
+
     fn of(saves: &'a [Save]) -> Self {
         let rows: Vec<&NewRow> = saves.iter().filter_map(Save::checkpoint).collect();
         let pending = saves.iter().flat_map(Save::pending).collect();

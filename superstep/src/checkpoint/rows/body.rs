@@ -4,7 +4,6 @@
 mod forged;
 mod new;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,8 +15,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::new::{NewBody, NewTask};
 use super::outline::Outline;
-use super::shelf::{Cut, Pending, Row};
+use super::read_rows::{Cut, Pending, ReadRows, Row};
 use super::{IdBytes, KnownShapes, id_bytes, id_from, micros};
+use crate::checkpoint::decide::Successor;
 use crate::checkpoint::{
     CheckpointError, CheckpointRecord, Few, FieldRecord, FieldValue, Interrupt, Shape, Source, TaskRecord, WriteRecord,
 };
@@ -39,7 +39,7 @@ pub(crate) struct NewRow {
     pub(crate) created_at: i64,
     pub(crate) run: Option<Arc<str>>,
     pub(crate) shape: IdBytes,
-    /// Whether some of its values are cut from the base.
+    /// Whether some of its values are cut from the base: in copies of old rows.
     pub(crate) needs_base: bool,
     /// None if it is known to be there.
     pub(crate) shape_body: Option<Vec<u8>>,
@@ -47,11 +47,25 @@ pub(crate) struct NewRow {
     pub(crate) pending: Vec<PendingRow>,
 }
 
+impl From<&NewRow> for Successor {
+    fn from(row: &NewRow) -> Self {
+        Self { id: row.id, base: row.base, head: row.head }
+    }
+}
+
 impl NewRow {
     /// The shape that it brings along.
     pub(crate) fn new_shape(&self) -> Option<IdBytes> {
         self.shape_body.as_ref().map(|_| self.shape)
     }
+}
+
+/// An outline on its way to the database.
+pub(crate) struct NewOutline {
+    pub(crate) id: CheckpointId,
+    /// The other rows that it refers to.
+    pub(crate) owners: Vec<CheckpointId>,
+    pub(crate) sealed: Vec<u8>,
 }
 
 /// What a task wrote, on its way to or from the database.
@@ -82,7 +96,7 @@ pub(crate) struct StoredRow {
 /// Seals and opens the rows of one namespace of one thread. Reading builds nothing but data, and whatever does not fit
 /// is an error that names thread, checkpoint and part.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct RowCodec<'a> {
     pub(crate) seal: &'a Seal,
     pub(crate) thread: &'a str,
     pub(crate) namespace: &'a str,
@@ -111,7 +125,8 @@ enum BodyValue {
 #[derive(Deserialize)]
 enum BodyWrite {
     Here(Blob),
-    /// These bytes of the base's control part: an input is kept there before it is merged into the state.
+    /// These bytes of the base's control part. Nobody writes this any more: it spared the first step to hold its input, which
+    /// the base holds too.
     Cut(u32, u32),
 }
 
@@ -143,14 +158,9 @@ const DEEPEST_JSON: usize = DEEPEST - 16;
 /// Values that are shorter are kept twice: a reference would save nothing.
 const WORTH_A_REFERENCE: usize = 32;
 
-impl<'a> Desk<'a> {
-    /// A checkpoint, sealed. If the base's control part is at hand, what it holds is not kept again.
-    pub(crate) fn row(
-        &self,
-        record: &CheckpointRecord,
-        base_control: &[u8],
-        shapes: &KnownShapes,
-    ) -> Result<NewRow, CheckpointError> {
+impl<'a> RowCodec<'a> {
+    /// A checkpoint, sealed.
+    pub(crate) fn row(&self, record: &CheckpointRecord, shapes: &KnownShapes) -> Result<NewRow, CheckpointError> {
         let (id, base) = (record.id, record.base);
         self.check_depth(id, "metadata", record.metadata.values())?;
         let shape = self.shape_digest(&record.shape);
@@ -164,9 +174,7 @@ impl<'a> Desk<'a> {
             let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
             pending.push(self.consumed_row(base, task, id, &record.fields)?);
         }
-        let needs_base = Cell::new(false);
-        let body = NewBody::new(record, base_control, &needs_base);
-        let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &body, id)?;
+        let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &NewBody::new(record), id)?;
         let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
         Ok(NewRow {
             id,
@@ -180,7 +188,7 @@ impl<'a> Desk<'a> {
             run,
             shape,
             shape_body,
-            needs_base: needs_base.get(),
+            needs_base: false,
             body: sealed,
             pending,
         })
@@ -222,8 +230,31 @@ impl<'a> Desk<'a> {
         Ok(PendingRow { checkpoint, task: task.task, consumed, body })
     }
 
-    pub(crate) fn outline(&self, id: CheckpointId, outline: &Outline) -> Result<Vec<u8>, CheckpointError> {
-        self.sealed(&self.context(b"outline", &id_bytes(id)), outline, id)
+    /// An outline, sealed.
+    pub(crate) fn outline(&self, id: CheckpointId, outline: &Outline) -> Result<NewOutline, CheckpointError> {
+        let sealed = self.sealed(&self.context(b"outline", &id_bytes(id)), outline, id)?;
+        Ok(NewOutline { id, owners: outline.owners(id), sealed })
+    }
+
+    /// The same row of pending writes, with the values that lie in the checkpoint that consumed them.
+    pub(crate) fn whole(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<PendingRow, CheckpointError> {
+        self.pending_row(row.checkpoint, &self.task(row, read_rows)?)
+    }
+
+    /// What is known of a task, with a later record of it.
+    pub(crate) fn merged(
+        &self,
+        known: &PendingRow,
+        later: &PendingRow,
+        read_rows: &ReadRows,
+    ) -> Result<PendingRow, CheckpointError> {
+        let mut all = self.task(known, read_rows)?;
+        all.absorb(self.task(later, read_rows)?);
+        self.pending_row(known.checkpoint, &all)
+    }
+
+    fn task(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<TaskRecord, CheckpointError> {
+        read_rows.task(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
     }
 
     /// A checkpoint that was read; its shape is looked up among those that were read with it.
@@ -253,14 +284,15 @@ impl<'a> Desk<'a> {
     pub(crate) fn resealed(
         &self,
         stored: StoredRow,
-        to: Desk<'_>,
+        to: RowCodec<'_>,
         shape: IdBytes,
-    ) -> Result<(NewRow, Option<Outline>), CheckpointError> {
+    ) -> Result<(NewRow, Option<NewOutline>), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context) = (columns.id, columns.bytes());
         let opened = self.seal.open(&self.context(b"checkpoint", &context), &stored.body);
         let body = opened.map_err(|why| self.fail(id, "checkpoint", why.to_string()))?;
         let outline = self.open_outline(id, stored.outline.as_deref())?;
+        let outline = outline.map(|outline| to.outline(id, &outline)).transpose()?;
         let context = Columns { shape, ..columns }.bytes();
         let Columns { parent, base, root, source, step, created_at, .. } = columns;
         let row = NewRow {
@@ -283,7 +315,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The same row of pending writes, sealed for another thread.
-    pub(crate) fn resealed_pending(&self, row: &PendingRow, to: Desk<'_>) -> Result<PendingRow, CheckpointError> {
+    pub(crate) fn resealed_pending(&self, row: &PendingRow, to: RowCodec<'_>) -> Result<PendingRow, CheckpointError> {
         let columns = pending_columns(row.checkpoint, row.task, row.consumed);
         let opened = self.seal.open(&self.context(b"pending", &columns), &row.body);
         let body = opened.map_err(|why| self.fail(row.checkpoint, "pending writes", why.to_string()))?;
@@ -322,7 +354,7 @@ impl<'a> Desk<'a> {
         &self,
         digest: &[u8],
         sealed: Option<&[u8]>,
-        to: Desk<'_>,
+        to: RowCodec<'_>,
     ) -> Result<(IdBytes, Vec<u8>), CheckpointError> {
         let missing = || self.fail("?", "shape", "it is not in the database; the database is damaged");
         let (_, shape) = self.open_shape(digest, sealed.ok_or_else(missing)?)?;
@@ -552,7 +584,7 @@ fn tail_place(fields: &[FieldRecord], write: &WriteRecord) -> Option<u32> {
     }
 }
 
-impl Desk<'_> {
+impl RowCodec<'_> {
     /// The name of a shape. Who has no key, or another one, has another name for it: nobody's shape is in the way of
     /// those who cannot open it.
     fn shape_digest(&self, shape: &Shape) -> IdBytes {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Desk, IdBytes, Missing, PendingRow, Shelf, StoredRow, id_from, task_from};
+use super::{IdBytes, Missing, PendingRow, ReadRows, RowCodec, StoredRow, id_from, task_from};
 use crate::checkpoint::{CheckpointError, SavedCheckpoint, Shape};
 use crate::id::CheckpointId;
 
@@ -11,9 +11,9 @@ use crate::id::CheckpointId;
 pub(crate) struct Raw {
     pub(crate) checkpoints: Vec<StoredRow>,
     pub(crate) pending: Vec<RawPending>,
-    /// Rows with what they took in.
+    /// Rows, and the writes of tasks that they hold.
     #[cfg(feature = "sqlite")]
-    pub(crate) taken: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) inlined: Vec<(Vec<u8>, Vec<u8>)>,
     /// Digests and bodies.
     pub(crate) shapes: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) head: Option<Vec<u8>>,
@@ -33,37 +33,43 @@ pub(crate) struct RawPending {
 /// Rows, and what was asked for.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) shelf: Shelf,
+    pub(crate) read_rows: ReadRows,
     pub(crate) head: Option<CheckpointId>,
     /// The checkpoints that were asked for, newest first.
     pub(crate) listed: Vec<CheckpointId>,
 }
 
 impl Raw {
-    pub(crate) fn open(self, desk: Desk<'_>) -> Result<Found, CheckpointError> {
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let shapes = self.shapes.iter().map(|(digest, body)| desk.open_shape(digest, body));
+    pub(crate) fn open(self, codec: RowCodec<'_>) -> Result<Found, CheckpointError> {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
+        let shapes = self.shapes.iter().map(|(digest, body)| codec.open_shape(digest, body));
         let shapes: HashMap<IdBytes, Shape> = shapes.collect::<Result<_, _>>()?;
         let mut found = Found { head: self.head.as_deref().map(id).transpose()?, ..Found::default() };
         if let Some(head) = found.head
             && self.newest.as_deref().map(id).transpose()? > Some(head)
         {
-            return Err(desk.fail(head, "head", "there is a newer checkpoint; the database was changed or is damaged"));
+            return Err(codec.fail(
+                head,
+                "head",
+                "there is a newer checkpoint; the database was changed or is damaged",
+            ));
         }
         for stored in self.checkpoints {
-            let (id, row) = desk.open(stored, &shapes)?;
-            found.shelf.rows.insert(id, row);
+            let (id, row) = codec.open(stored, &shapes)?;
+            found.read_rows.rows.insert(id, row);
         }
-        found.shelf.settle();
+        found.read_rows.settle();
         for pending in self.pending {
-            found.shelf.pending.push(desk.open_pending(&pending.row(desk)?)?);
+            found.read_rows.pending.push(codec.open_pending(&pending.row(codec)?)?);
         }
         #[cfg(feature = "sqlite")]
-        for (by, took) in &self.taken {
+        for (by, inlined) in &self.inlined {
             let by = id(by)?;
             // The row is sealed together with its base.
-            let base = found.shelf.row(by).map_err(|missing| desk.damaged(by, missing))?.record.base;
-            found.shelf.pending.push(desk.open_pending(&desk.taken(by, base, took)?)?);
+            let base = found.read_rows.row(by).map_err(|missing| codec.damaged(by, missing))?.record.base;
+            for pending in codec.inlined(by, base, inlined)? {
+                found.read_rows.pending.push(codec.open_pending(&pending)?);
+            }
         }
         found.listed = self.listed.iter().map(|listed| id(listed)).collect::<Result<_, _>>()?;
         found.listed.sort_unstable_by(|a, b| b.cmp(a));
@@ -72,9 +78,9 @@ impl Raw {
 }
 
 impl RawPending {
-    pub(crate) fn row(self, desk: Desk<'_>) -> Result<PendingRow, CheckpointError> {
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "pending writes", why));
-        let task = task_from(&self.task).map_err(|why| desk.fail("?", "pending writes", why))?;
+    pub(crate) fn row(self, codec: RowCodec<'_>) -> Result<PendingRow, CheckpointError> {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "pending writes", why));
+        let task = task_from(&self.task).map_err(|why| codec.fail("?", "pending writes", why))?;
         let consumed = self.consumed.as_deref().map(id).transpose()?;
         Ok(PendingRow { checkpoint: id(&self.checkpoint)?, task, consumed, body: self.body })
     }
@@ -84,27 +90,27 @@ impl Found {
     /// The head, and a checkpoint: this one, or the head.
     pub(crate) fn checkpoint(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         checkpoint: Option<CheckpointId>,
     ) -> Result<(Option<CheckpointId>, Option<SavedCheckpoint>), CheckpointError> {
         let wanted = checkpoint.or(self.head);
-        let is_there = wanted.is_some_and(|wanted| self.shelf.rows.contains_key(&wanted));
+        let is_there = wanted.is_some_and(|wanted| self.read_rows.rows.contains_key(&wanted));
         match wanted {
             // A head that is not there is damage, an id that is not there is none.
-            Some(id) if is_there || self.head == Some(id) => Ok((self.head, Some(self.saved(desk, id)?))),
+            Some(id) if is_there || self.head == Some(id) => Ok((self.head, Some(self.saved(codec, id)?))),
             _ => Ok((self.head, None)),
         }
     }
 
     /// A checkpoint that is put together from rows.
-    pub(crate) fn saved(&self, desk: Desk<'_>, id: CheckpointId) -> Result<SavedCheckpoint, CheckpointError> {
-        self.shelf.saved(id).map_err(|missing| desk.damaged(id, missing))
+    pub(crate) fn saved(&self, codec: RowCodec<'_>, id: CheckpointId) -> Result<SavedCheckpoint, CheckpointError> {
+        self.read_rows.saved(id).map_err(|missing| codec.damaged(id, missing))
     }
 }
 
-impl Desk<'_> {
+impl RowCodec<'_> {
     /// Something that a checkpoint needs is missing.
-    pub(crate) fn damaged(&self, id: CheckpointId, missing: Missing) -> CheckpointError {
+    pub(crate) fn damaged(&self, id: impl ToString, missing: Missing) -> CheckpointError {
         self.fail(id, missing.0, "it is not in the database; the database is damaged")
     }
 }

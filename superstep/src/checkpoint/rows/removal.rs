@@ -1,17 +1,29 @@
-//! Rows that go away, and new outlines: with long tails gathered, and without those rows.
+//! Rows that go away, and what has to be written so that those that stay keep all their values.
+//!
+//! A plan is made of what was read, and a database carries it out in the transaction in which it was read.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
 
-use super::Pitch;
-use super::body::source_number;
-use super::outline::{Outline, OutlineField, Piece, to_gather};
-use super::shelf::{Missing, Shelf};
-use crate::checkpoint::{FieldRecord, FieldValue, Source};
+use super::body::{NewOutline, PendingRow, RowCodec, source_number};
+use super::outline::{Outline, OutlineField, Piece};
+use super::read_rows::{Missing, ReadRows};
+use crate::checkpoint::prune::Kept;
+use crate::checkpoint::{CheckpointError, Prune, Source};
 use crate::id::CheckpointId;
 
+/// So many rows are removed in one transaction, so that others who write need not wait long.
+pub(crate) const BATCH: usize = 1000;
+
+/// A namespace of a thread.
+pub(crate) struct Space {
+    pub(crate) key: i64,
+    pub(crate) name: String,
+    pub(crate) head: CheckpointId,
+}
+
 /// A row without what is in it.
-pub(crate) struct Made {
+pub(crate) struct RowSummary {
     pub(crate) id: CheckpointId,
     pub(crate) base: Option<CheckpointId>,
     pub(crate) root: Option<CheckpointId>,
@@ -30,79 +42,120 @@ pub(crate) enum Removal {
     Run,
 }
 
-/// The rows that stay and that removed ones were based on, with the removed ones: these may hold writes of those.
-pub(crate) fn consumed_under(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<(CheckpointId, CheckpointId)> {
-    let gone = made.iter().filter(|made| removed.contains(&made.id));
-    gone.filter_map(|made| Some((made.base.filter(|base| !removed.contains(base))?, made.id))).collect()
+/// Which checkpoints of a thread a rule keeps.
+pub(crate) struct Pruning {
+    /// Of the root graph.
+    kept: HashSet<CheckpointId>,
 }
 
-/// The rows that stay and that removed ones were the next step of: what is pending under them was written by the tasks
-/// of that step.
-pub(crate) fn left_by_steps(made: &[Made], removed: &HashSet<CheckpointId>) -> Vec<CheckpointId> {
-    let steps: HashMap<CheckpointId, i64> = made.iter().map(|made| (made.id, made.step)).collect();
-    let is_next = |made: &&Made| {
-        let before = made.base.and_then(|base| steps.get(&base));
-        removed.contains(&made.id)
-            && made.source == source_number(Source::Loop)
-            && before.is_some_and(|before| made.step == before + 1)
-    };
-    made.iter().filter(is_next).filter_map(|made| made.base).filter(|base| !removed.contains(base)).collect()
-}
-
-impl Shelf {
-    /// The outline of a row, with long tails gathered in it. What is to be gathered must be on the shelf.
-    pub(crate) fn outline(&self, id: CheckpointId, pitch: Pitch) -> Result<Outline, Missing> {
-        let mut outline = self.layout(id)?.into_outline();
-        for field in &mut outline.fields {
-            let gathered = to_gather(&field.pieces, self.many(id, &field.name, pitch)?);
-            let (all, many) = (field.pieces.len(), gathered.len());
-            if many > 0 {
-                let value = self.gather(&field.name, &field.pieces[all - many..])?;
-                field.hold(id, all - many..all, value);
-            }
-        }
-        Ok(outline)
+impl Pruning {
+    /// What the rule says of the rows of the root graph.
+    pub(crate) fn new(prune: &Prune, root: &[RowSummary]) -> Self {
+        Self { kept: prune.kept(&root.iter().map(|row| (row.id, row.created_at)).collect::<Vec<_>>()) }
     }
 
-    /// The rows that have what the outline of a row would gather, and are lacking on the shelf.
-    pub(crate) fn to_gather(&self, id: CheckpointId, pitch: Pitch) -> Result<Vec<CheckpointId>, Missing> {
-        let mut lacking = Vec::new();
-        for (name, pieces) in &self.layout(id)?.fields {
-            let owners = to_gather(pieces, self.many(id, name, pitch)?).iter().map(|piece| piece.owner());
-            lacking.extend(owners.filter(|owner| self.lacks(*owner)));
-        }
-        Ok(lacking)
-    }
-
-    /// How many pieces of a field are worth gathering: more of them if the latest ones are long.
-    fn many(&self, id: CheckpointId, name: &str, pitch: Pitch) -> Result<usize, Missing> {
-        const LONG: usize = 512;
-        let (walked, _) = self.walk(id)?;
-        let fields = walked.iter().flat_map(|row| &row.record.fields).filter(|field| *field.name == *name);
-        let tail = |field: &FieldRecord| match &field.value {
-            FieldValue::Tail(tail) => Some(tail.iter().map(|write| write.len()).sum()),
-            _ => None,
+    /// At most a batch of the rows of a namespace that go.
+    pub(crate) fn doomed(&self, space: &Space, all: &[RowSummary]) -> HashSet<CheckpointId> {
+        let kept = Kept::new(&self.kept);
+        let stays = |row: &RowSummary| match &*space.name {
+            "" => self.kept.contains(&row.id),
+            inner => kept.keeps(inner, row.id == space.head, row.root),
         };
-        let lengths: Vec<usize> = fields.filter_map(tail).collect();
-        let is_long = lengths.iter().sum::<usize>() > LONG * lengths.len();
-        Ok(if is_long { pitch.many_long } else { pitch.many })
+        all.iter().filter(|row| !stays(row)).map(|row| row.id).take(BATCH).collect()
     }
 }
 
-/// The rows that are lacking on the shelf, but hold what has to be moved together with what is removed.
+/// Rows that go away from a namespace.
+pub(crate) struct Removing<'a> {
+    pub(crate) codec: RowCodec<'a>,
+    /// All rows of the namespace.
+    pub(crate) all: &'a [RowSummary],
+    pub(crate) removed: &'a HashSet<CheckpointId>,
+    pub(crate) why: Removal,
+}
+
+/// What is to be done, in this order.
+pub(crate) struct RemovalPlan {
+    pub(crate) outlines: Vec<NewOutline>,
+    /// Rows of pending writes that hold all their values from now on.
+    pub(crate) pending: Vec<PendingRow>,
+    /// What was written under these rows goes.
+    pub(crate) forgotten: Vec<CheckpointId>,
+    /// These rows go.
+    pub(crate) removed: Vec<CheckpointId>,
+    /// The latest row that stays; if there is none, the namespace goes.
+    pub(crate) head: Option<CheckpointId>,
+}
+
+impl Removing<'_> {
+    /// The rows that may need another outline: those that have one, and those that stand on a removed row. They are to be
+    /// read with all that they stand on.
+    pub(crate) fn staying(&self) -> Vec<CheckpointId> {
+        let stands_on_removed = |row: &RowSummary| row.base.is_some_and(|base| self.removed.contains(&base));
+        let staying = self.all.iter().filter(|row| !self.removed.contains(&row.id));
+        staying.filter(|row| row.has_outline || stands_on_removed(row)).map(|row| row.id).collect()
+    }
+
+    /// Further rows to read: they hold what has to be moved together with what is removed.
+    pub(crate) fn needed(&self, read_rows: &ReadRows) -> Result<HashSet<CheckpointId>, CheckpointError> {
+        needed_without(read_rows, self.removed, &self.staying()).map_err(|missing| self.damaged(missing))
+    }
+
+    /// The rows that stay and that removed ones were based on, with the removed ones: these may hold values of what was
+    /// written under those. Such writes are to be read, with the rows that hold values of them.
+    pub(crate) fn consumed(&self) -> Vec<(CheckpointId, CheckpointId)> {
+        let gone = self.all.iter().filter(|row| self.removed.contains(&row.id));
+        gone.filter_map(|row| Some((row.base.filter(|base| !self.removed.contains(base))?, row.id))).collect()
+    }
+
+    /// What is to be done, from all that was read.
+    pub(crate) fn plan(&self, read_rows: &ReadRows, pending: &[PendingRow]) -> Result<RemovalPlan, CheckpointError> {
+        let outlines =
+            outlines_without(read_rows, self.removed, self.staying()).map_err(|missing| self.damaged(missing))?;
+        let outlines =
+            outlines.iter().map(|(id, outline)| self.codec.outline(*id, outline)).collect::<Result<_, _>>()?;
+        let left = if self.why == Removal::Run { self.left_by_steps() } else { Vec::new() };
+        let kept = pending.iter().filter(|row| !left.contains(&row.checkpoint));
+        let pending = kept.map(|row| self.codec.whole(row, read_rows)).collect::<Result<_, _>>()?;
+        let removed: Vec<_> = self.removed.iter().copied().collect();
+        let head = self.all.iter().map(|row| row.id).filter(|id| !self.removed.contains(id)).max();
+        Ok(RemovalPlan { outlines, pending, forgotten: [left, removed.clone()].concat(), removed, head })
+    }
+
+    /// The rows that stay and that removed ones were the next step of: what is pending under them was written by the
+    /// tasks of that step.
+    fn left_by_steps(&self) -> Vec<CheckpointId> {
+        let steps: HashMap<CheckpointId, i64> = self.all.iter().map(|row| (row.id, row.step)).collect();
+        let is_next = |row: &&RowSummary| {
+            let before = row.base.and_then(|base| steps.get(&base));
+            self.removed.contains(&row.id)
+                && row.source == source_number(Source::Loop)
+                && before.is_some_and(|before| row.step == before + 1)
+        };
+        let left = self.all.iter().filter(is_next).filter_map(|row| row.base);
+        left.filter(|base| !self.removed.contains(base)).collect()
+    }
+
+    fn damaged(&self, missing: Missing) -> CheckpointError {
+        let any = self.staying().first().map_or_else(|| "?".to_owned(), ToString::to_string);
+        self.codec.damaged(any, missing)
+    }
+}
+
+/// The rows that were not read, but hold what has to be moved together with what is removed.
 pub(crate) fn needed_without(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     staying: &[CheckpointId],
 ) -> Result<HashSet<CheckpointId>, Missing> {
     let mut needed = HashSet::new();
     for id in staying {
-        for (_, pieces) in shelf.layout(*id)?.fields {
-            let moved = pieces.iter().rposition(|piece| goes(shelf, removed, *piece)).map_or(0, |last| last + 1);
+        for (_, pieces) in read_rows.layout(*id)?.fields {
+            let moved = pieces.iter().rposition(|piece| goes(read_rows, removed, *piece)).map_or(0, |last| last + 1);
             needed.extend(pieces[..moved].iter().map(|piece| piece.owner()));
         }
     }
-    needed.retain(|id| shelf.lacks(*id));
+    needed.retain(|id| read_rows.lacks(*id));
     Ok(needed)
 }
 
@@ -112,7 +165,7 @@ pub(crate) fn needed_without(
 ///
 /// `staying` are the rows with outlines, and those that stand on a removed row.
 pub(crate) fn outlines_without(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     mut staying: Vec<CheckpointId>,
 ) -> Result<Vec<(CheckpointId, Outline)>, Missing> {
@@ -120,16 +173,16 @@ pub(crate) fn outlines_without(
     let mut moved = HashMap::new();
     let mut changed = Vec::new();
     for id in staying {
-        let row = shelf.row(id)?;
+        let row = read_rows.row(id)?;
         let mut outline = match &row.outline {
             Some(outline) => outline.clone(),
-            None => shelf.layout(id)?.into_outline(),
+            None => read_rows.layout(id)?.into_outline(),
         };
         let mut pieces = outline.fields.iter().flat_map(|field| &field.pieces);
-        let refers = pieces.any(|piece| goes(shelf, removed, *piece));
+        let refers = pieces.any(|piece| goes(read_rows, removed, *piece));
         if refers || row.outline.is_none() {
             for field in &mut outline.fields {
-                move_removed(shelf, removed, &mut moved, id, field)?;
+                move_removed(read_rows, removed, &mut moved, id, field)?;
             }
             changed.push((id, outline));
         }
@@ -138,9 +191,9 @@ pub(crate) fn outlines_without(
 }
 
 /// Whether a piece goes away: with its row, or with the base that its row cuts from.
-fn goes(shelf: &Shelf, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
+fn goes(read_rows: &ReadRows, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
     let cuts_from = |owner| {
-        let row = shelf.rows.get(&owner).filter(|row| row.needs_base)?;
+        let row = read_rows.rows.get(&owner).filter(|row| row.needs_base)?;
         row.record.base
     };
     let cut_from = if let Piece::Body(owner) = piece { cuts_from(owner) } else { None };
@@ -151,18 +204,18 @@ fn goes(shelf: &Shelf, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
 type Moved = HashMap<(String, Vec<Piece>), Piece>;
 
 fn move_removed(
-    shelf: &Shelf,
+    read_rows: &ReadRows,
     removed: &HashSet<CheckpointId>,
     moved: &mut Moved,
     owner: CheckpointId,
     field: &mut OutlineField,
 ) -> Result<(), Missing> {
-    let Some(last) = field.pieces.iter().rposition(|piece| goes(shelf, removed, *piece)) else { return Ok(()) };
+    let Some(last) = field.pieces.iter().rposition(|piece| goes(read_rows, removed, *piece)) else { return Ok(()) };
     let gone = (field.name.clone(), field.pieces[..=last].to_vec());
     match moved.get(&gone) {
         Some(piece) => drop(field.pieces.splice(..=last, [*piece])),
         None => {
-            let value = shelf.gather(&gone.0, &gone.1)?;
+            let value = read_rows.gather(&gone.0, &gone.1)?;
             let piece = field.hold(owner, 0..last + 1, value);
             moved.insert(gone, piece);
         }

@@ -8,29 +8,15 @@ use rusqlite::types::FromSql;
 
 use super::Work;
 use super::read::stored;
-use crate::checkpoint::prune::Kept;
 use crate::checkpoint::rows::{
-    Desk, IdBytes, Made, PendingRow, RawPending, Removal, id_bytes, id_from, micros, moment, take_in,
+    BATCH, IdBytes, PAGE, PendingRow, Pruning, RawPending, Removal, Removing, RowCodec, RowSummary, Space, id_bytes,
+    id_from, inlined, micros, moment,
 };
 use crate::checkpoint::{CheckpointError, Prune};
 use crate::database::sql::sqlite_checkpoints as sql;
-use crate::id::CheckpointId;
-
-/// So many rows are removed in one transaction, so that others who write need not wait long.
-const BATCH: i64 = 1000;
-
-/// So many rows of a thread that is copied are in memory at once.
-const PAGE: i64 = 200;
 
 /// After so long a claim without checkpoints is forgotten, if threads do not expire.
 const IDLE: Duration = Duration::from_hours(24);
-
-/// A namespace of a thread.
-pub(super) struct Space {
-    pub(super) key: i64,
-    pub(super) name: String,
-    pub(super) head: CheckpointId,
-}
 
 impl Work<'_> {
     /// Forgets a thread; what its namespaces hold belongs to nobody from then on.
@@ -53,12 +39,12 @@ impl Work<'_> {
 
     /// Removes some rows of a namespace that nobody has, and says how many.
     pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
-        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH])?;
+        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH as i64])?;
         let checkpoints = runs.len();
         for run in runs.into_iter().flatten().collect::<HashSet<_>>() {
             self.done(self.run(sql::REMOVE_RUN, params![run, space]))?;
         }
-        let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH]))?;
+        let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH as i64]))?;
         Ok(checkpoints + pending)
     }
 
@@ -69,7 +55,7 @@ impl Work<'_> {
             statement.query_map([thread], columns)?.collect::<rusqlite::Result<Vec<(i64, String, Vec<u8>)>>>()
         };
         let opened = |(key, name, head): (i64, String, Vec<u8>)| {
-            let head = id_from(&head).map_err(|why| self.desk(thread, &name).fail("?", "head", why))?;
+            let head = id_from(&head).map_err(|why| self.codec(thread, &name).fail("?", "head", why))?;
             Ok(Space { key, name, head })
         };
         self.done(find())?.into_iter().map(opened).collect()
@@ -78,10 +64,10 @@ impl Work<'_> {
     /// Copies a thread; what is left of an expired one of that name belongs to nobody from then on.
     pub(super) fn copy(&self, from: &str, to: &str) -> Result<Vec<i64>, CheckpointError> {
         if !self.is_alive(from)? {
-            return Err(CheckpointError::refused(format!("there is no thread `{from}` to copy")));
+            return Err(CheckpointError::nothing_to_copy(from));
         }
         if self.is_alive(to)? {
-            return Err(CheckpointError::refused(format!("there is a thread `{to}` already; delete it first")));
+            return Err(CheckpointError::name_taken(to));
         }
         let expired = self.forget(to)?;
         let epoch = self.next_epoch()?;
@@ -91,7 +77,7 @@ impl Work<'_> {
         for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
-            self.copy_space(self.desk(from, &space.name), self.desk(to, &space.name), space.key, key, &mut shapes)?;
+            self.copy_space(self.codec(from, &space.name), self.codec(to, &space.name), space.key, key, &mut shapes)?;
         }
         Ok(expired)
     }
@@ -105,8 +91,8 @@ impl Work<'_> {
     /// Copies row by row: each is sealed for the thread it belongs to.
     fn copy_space(
         &self,
-        from: Desk<'_>,
-        to: Desk<'_>,
+        from: RowCodec<'_>,
+        to: RowCodec<'_>,
         space: i64,
         copy: i64,
         shapes: &mut HashMap<Vec<u8>, IdBytes>,
@@ -118,38 +104,38 @@ impl Work<'_> {
                 let columns = |row: &rusqlite::Row<'_>| {
                     Ok((stored(row)?, row.get::<_, i64>(13)?, row.get::<_, Option<Vec<u8>>>(14)?))
                 };
-                statement.query_map(params![space, after, PAGE], columns)?.collect::<rusqlite::Result<Vec<_>>>()
+                statement.query_map(params![space, after, PAGE as i64], columns)?.collect::<rusqlite::Result<Vec<_>>>()
             };
             let rows = self.done(page())?;
             let Some((last, _, _)) = rows.last() else { return self.copy_pending(from, to, space, copy) };
             after.clone_from(&last.id);
-            for (stored, depth, took) in rows {
+            for (stored, depth, writes) in rows {
                 let shape = match shapes.get(&stored.shape) {
                     Some(shape) => *shape,
                     None => *shapes.entry(stored.shape.clone()).or_insert(self.copy_shape(from, to, &stored.shape)?),
                 };
                 let (row, outline) = from.resealed(stored, to, shape)?;
-                let taken = took.map(|took| from.taken(row.id, row.base, &took)).transpose()?;
-                let taken = taken.map(|taken| from.resealed_pending(&taken, to)).transpose()?;
-                self.add(copy, &row, depth, taken.as_ref().map(take_in).as_deref())?;
+                let writes = writes.map_or(Ok(Vec::new()), |writes| from.inlined(row.id, row.base, &writes))?;
+                let writes = writes.iter().map(|row| from.resealed_pending(row, to)).collect::<Result<Vec<_>, _>>()?;
+                self.add(copy, &row, depth, inlined(&writes).as_deref())?;
                 if let Some(outline) = outline {
-                    self.set_outline(to, copy, row.id, &outline)?;
+                    self.set_outline(copy, &outline)?;
                 }
             }
         }
     }
 
     /// The name of a shape where it is sealed as the saver seals now.
-    fn copy_shape(&self, from: Desk<'_>, to: Desk<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
+    fn copy_shape(&self, from: RowCodec<'_>, to: RowCodec<'_>, digest: &[u8]) -> Result<IdBytes, CheckpointError> {
         let sealed: Vec<Vec<u8>> = self.column(sql::SHAPE, [digest])?;
         let (digest, sealed) = from.resealed_shape(digest, sealed.first().map(Vec::as_slice), to)?;
         self.done(self.run(sql::ADD_SHAPE, params![digest, sealed])).map(|_| digest)
     }
 
-    fn copy_pending(&self, from: Desk<'_>, to: Desk<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
+    fn copy_pending(&self, from: RowCodec<'_>, to: RowCodec<'_>, space: i64, copy: i64) -> Result<(), CheckpointError> {
         let mut after = (Vec::new(), Vec::new());
         loop {
-            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE])?;
+            let rows = self.pending(from, sql::PENDING_PAGE, params![space, after.0, after.1, PAGE as i64])?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = (id_bytes(last.checkpoint).to_vec(), last.task.as_u128().to_be_bytes().to_vec());
             for row in &rows {
@@ -161,7 +147,7 @@ impl Work<'_> {
     /// Rows of what tasks wrote in a namespace.
     pub(super) fn pending(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Vec<PendingRow>, CheckpointError> {
@@ -173,55 +159,42 @@ impl Work<'_> {
             };
             statement.query_map(params, columns)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        self.done(find())?.into_iter().map(|found| found.row(desk)).collect()
+        self.done(find())?.into_iter().map(|found| found.row(codec)).collect()
     }
 
     /// Forgets at most a batch of what a rule does not keep, and says how many.
     pub(super) fn prune_some(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
         let spaces = self.spaces(thread)?;
         let root = match spaces.iter().find(|space| space.name.is_empty()) {
-            Some(root) => self.made(self.desk(thread, ""), root.key)?,
+            Some(root) => self.summaries(self.codec(thread, ""), root.key)?,
             None => Vec::new(),
         };
-        let kept_of_root = prune.kept(&root.iter().map(|made| (made.id, made.created_at)).collect::<Vec<_>>());
-        let kept = Kept::new(&kept_of_root);
-        let mut root = Some(root);
+        let pruning = Pruning::new(prune, &root);
         for space in &spaces {
-            let desk = self.desk(thread, &space.name);
-            let made = match root.take() {
-                Some(root) if space.name.is_empty() => root,
-                other => {
-                    root = other;
-                    self.made(desk, space.key)?
-                }
-            };
-            let stays = |made: &Made| match &*space.name {
-                "" => kept_of_root.contains(&made.id),
-                inner => kept.keeps(inner, made.id == space.head, made.root),
-            };
-            let doomed = made.iter().filter(|made| !stays(made)).map(|made| made.id);
-            let doomed: HashSet<CheckpointId> = doomed.take(BATCH as usize).collect();
-            if !doomed.is_empty() {
-                self.remove(desk, space, &made, &doomed, Removal::Prune)?;
-                return Ok(doomed.len());
+            let (codec, all) =
+                (self.codec(thread, &space.name), self.summaries(self.codec(thread, &space.name), space.key)?);
+            let removed = pruning.doomed(space, &all);
+            if !removed.is_empty() {
+                self.remove(space, &Removing { codec, all: &all, removed: &removed, why: Removal::Prune })?;
+                return Ok(removed.len());
             }
         }
         Ok(0)
     }
 
-    pub(super) fn made(&self, desk: Desk<'_>, space: i64) -> Result<Vec<Made>, CheckpointError> {
+    pub(super) fn summaries(&self, codec: RowCodec<'_>, space: i64) -> Result<Vec<RowSummary>, CheckpointError> {
         type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 4]);
         let find = || {
-            let mut statement = self.connection.prepare_cached(sql::MADE)?;
+            let mut statement = self.connection.prepare_cached(sql::SUMMARIES)?;
             let columns = |row: &rusqlite::Row<'_>| {
                 let numbers = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, numbers))
             };
             statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
         };
-        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let made = |(own, base, root, [created_at, source, step, depth]): Columns| {
-            Ok(Made {
+        let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
+        let summary = |(own, base, root, [created_at, source, step, depth]): Columns| {
+            Ok(RowSummary {
                 id: id(&own)?,
                 base: base.as_deref().map(id).transpose()?,
                 root: root.as_deref().map(id).transpose()?,
@@ -231,7 +204,7 @@ impl Work<'_> {
                 has_outline: depth == 0,
             })
         };
-        self.done(find())?.into_iter().map(made).collect()
+        self.done(find())?.into_iter().map(summary).collect()
     }
 
     /// The namespaces that hold checkpoints of a run, with their threads.
@@ -246,14 +219,15 @@ impl Work<'_> {
     /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
     pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
         let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
-        let desk = self.desk(thread, &space.name);
-        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| desk.fail("?", "row", why));
-        let found = self.column(sql::OF_RUN, params![key, run, BATCH])?;
-        let doomed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
-        if !doomed.is_empty() {
-            self.remove(desk, &space, &self.made(desk, key)?, &doomed, Removal::Run)?;
+        let codec = self.codec(thread, &space.name);
+        let id = |bytes: &Vec<u8>| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
+        let found = self.column(sql::OF_RUN, params![key, run, BATCH as i64])?;
+        let removed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+        if !removed.is_empty() {
+            let all = self.summaries(codec, key)?;
+            self.remove(&space, &Removing { codec, all: &all, removed: &removed, why: Removal::Run })?;
         }
-        Ok(doomed.len())
+        Ok(removed.len())
     }
 
     pub(super) fn expired(&self) -> Result<Vec<String>, CheckpointError> {
@@ -264,7 +238,7 @@ impl Work<'_> {
     /// Forgets some claims of long ago that came to nothing, and says how many.
     pub(super) fn forget_idle(&self) -> Result<usize, CheckpointError> {
         let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
-        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH]))
+        self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH as i64]))
     }
 
     /// The namespaces that nobody has, but whose rows are there.
@@ -284,6 +258,6 @@ impl Work<'_> {
 
     /// Removes at most a batch of what belongs to nobody, and says how many rows that were.
     pub(super) fn remove_some(&self, sql: &str) -> Result<usize, CheckpointError> {
-        self.done(self.run(sql, [BATCH]))
+        self.done(self.run(sql, [BATCH as i64]))
     }
 }

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use rusqlite::{Params, Row, params};
 
 use super::Work;
-use crate::checkpoint::rows::{Desk, Found, Raw, RawPending, Shelf, StoredRow, id_bytes, source_number};
+use crate::checkpoint::rows::{
+    Found, Listing, Raw, RawPending, ReadRows, RowCodec, StoredRow, id_bytes, source_number,
+};
 use crate::checkpoint::{CheckpointError, ListQuery, SavedCheckpoint};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -18,38 +20,26 @@ impl Work<'_> {
         namespace: &str,
         checkpoint: Option<CheckpointId>,
     ) -> Result<(Option<CheckpointId>, Option<SavedCheckpoint>), CheckpointError> {
-        let desk = self.desk(thread, namespace);
+        let codec = self.codec(thread, namespace);
         let id = checkpoint.map(id_bytes);
-        let found = self.found(desk, sql::GET, params![thread, namespace, self.cutoff, id])?;
-        found.checkpoint(desk, checkpoint)
+        let found = self.found(codec, sql::GET, params![thread, namespace, self.cutoff, id])?;
+        found.checkpoint(codec, checkpoint)
     }
 
     pub(super) fn list(
         &self,
         thread: &str,
         namespace: &str,
-        mut query: ListQuery,
+        query: &ListQuery,
     ) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
-        /// So many are read at once when only some of them are wanted.
-        const PAGE: usize = 256;
-        let desk = self.desk(thread, namespace);
-        let wanted = query.limit.unwrap_or(usize::MAX);
-        let page = if query.metadata.is_empty() { wanted } else { PAGE };
-        let mut all = Vec::new();
+        let codec = self.codec(thread, namespace);
+        let mut listing = Listing::new(query);
         loop {
-            let limit = i64::try_from(page).unwrap_or(i64::MAX);
-            let (before, only) = (query.before.map(id_bytes), query.only.map(id_bytes));
-            let (source, step) = (query.source.map(source_number), query.step);
-            let params = params![thread, namespace, self.cutoff, before, only, source, step, limit];
-            let found = self.found(desk, sql::LIST, params)?;
-            for id in &found.listed {
-                if query.matches(&found.shelf.row(*id).map_err(|m| desk.damaged(*id, m))?.record) && all.len() < wanted
-                {
-                    all.push(found.saved(desk, *id)?);
-                }
-            }
-            query.before = found.listed.last().copied();
-            if found.listed.len() < page || all.len() >= wanted {
+            let ListQuery { before, only, source, step, .. } = listing.query;
+            let (before, only, source) = (before.map(id_bytes), only.map(id_bytes), source.map(source_number));
+            let params = params![thread, namespace, self.cutoff, before, only, source, step, listing.limit()];
+            let found = self.found(codec, sql::LIST, params)?;
+            if let Some(all) = listing.take(codec, &found)? {
                 return Ok(all);
             }
         }
@@ -73,7 +63,7 @@ impl Work<'_> {
     }
 
     /// Runs a statement that gives rows of all kinds.
-    pub(super) fn found(&self, desk: Desk<'_>, sql: &str, params: impl Params) -> Result<Found, CheckpointError> {
+    pub(super) fn found(&self, codec: RowCodec<'_>, sql: &str, params: impl Params) -> Result<Found, CheckpointError> {
         let mut raw = Raw::default();
         let run = || {
             let mut statement = self.connection.prepare_cached(sql)?;
@@ -84,17 +74,17 @@ impl Work<'_> {
             Ok(())
         };
         self.done(run())?;
-        self.open(desk, raw)
+        self.open(codec, raw)
     }
 
     /// A row, the one that it cuts values from, and all down to the next outline if wanted.
     pub(super) fn rows_below(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         id: CheckpointId,
         to_outline: bool,
-    ) -> Result<Shelf, CheckpointError> {
+    ) -> Result<ReadRows, CheckpointError> {
         let mut raw = Raw::default();
         let mut read_all = || {
             let mut statement = self.connection.prepare_cached(sql::ROWS_DOWN)?;
@@ -121,14 +111,14 @@ impl Work<'_> {
             Ok(())
         };
         self.done(read_all())?;
-        Ok(self.open(desk, raw)?.shelf)
+        Ok(self.open(codec, raw)?.read_rows)
     }
 
-    fn open(&self, desk: Desk<'_>, raw: Raw) -> Result<Found, CheckpointError> {
-        // What was taken in lies in rows that are counted.
+    fn open(&self, codec: RowCodec<'_>, raw: Raw) -> Result<Found, CheckpointError> {
+        // Writes in the rows of checkpoints are counted with these.
         let rows = raw.checkpoints.len() + raw.pending.len();
         self.rows_read.fetch_add(rows as u64, Ordering::Relaxed);
-        raw.open(desk)
+        raw.open(codec)
     }
 }
 
@@ -143,7 +133,7 @@ fn take(raw: &mut Raw, row: &Row<'_>) -> rusqlite::Result<()> {
         }),
         2 => raw.shapes.push((row.get(1)?, row.get(10)?)),
         3 => (raw.head, raw.newest) = (row.get(1)?, row.get(2)?),
-        5 => raw.taken.push((row.get(1)?, row.get(10)?)),
+        5 => raw.inlined.push((row.get(1)?, row.get(10)?)),
         _ => raw.listed.extend(row.get::<_, Option<Vec<u8>>>(1)?),
     }
     Ok(())

@@ -5,50 +5,23 @@ use std::time::SystemTime;
 use rusqlite::{OptionalExtension, params};
 
 use super::Work;
+use crate::checkpoint::decide::{Decision, Facts};
 use crate::checkpoint::rows::{
-    Desk, NewRow, Outline, PendingRow, RawPending, Row, Shelf, Trail, id_bytes, id_from, micros, take_in,
+    NewOutline, NewRow, PendingRow, RawPending, ReadRows, RowCodec, id_bytes, id_from, inlined, micros,
 };
-use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Epoch, Lease};
 use crate::database::sql::sqlite_checkpoints as sql;
 use crate::id::{CheckpointId, TaskId};
 
-/// What a row holds and takes in has at most so many bytes: with its columns a third of a page. Of larger rows, fewer would
-/// fit into one.
-const TAKEN_IN: usize = 1024;
-
-/// A thread's namespace that someone may write to.
-struct Leased {
+/// What someone who holds a thread finds before a save.
+struct Found {
     thread: i64,
     space: Option<i64>,
-    head: Option<CheckpointId>,
-    /// How often rows were removed from it.
-    removals: i64,
+    facts: Facts,
     /// How far the row that was asked for is from an outline, if it is there.
     depth: Option<i64>,
-    /// Whether there are pending writes of the task that was asked for under that row.
+    /// Whether there are pending writes under that row.
     has_pending: bool,
-}
-
-/// A namespace whose head was moved to a new row.
-struct Moved {
-    space: i64,
-    removals: i64,
-    /// How far the new row is from an outline.
-    depth: i64,
-    /// Whether there are pending writes of the task that was asked for under its base.
-    has_pending: bool,
-}
-
-impl Moved {
-    /// The trail that ends with the new row: the one of before, if it still holds.
-    fn trail(&self, before: Option<Trail>, row: &NewRow, known: Box<Row>) -> Trail {
-        let holds =
-            |trail: &Trail| trail.space == self.space && trail.removals == self.removals && row.base == row.head;
-        match before.filter(holds) {
-            Some(trail) => trail.go_on(known, self.depth),
-            None => Trail::start(self.space, self.removals, known, self.depth),
-        }
-    }
 }
 
 impl Work<'_> {
@@ -65,124 +38,49 @@ impl Work<'_> {
         self.done(next())
     }
 
-    /// Adds a row; `known` is what whoever writes it knows of it.
-    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow, known: Box<Row>) -> Result<(), CheckpointError> {
-        let trail = self.trails.take(lease, row.head);
-        let only = to_take_in(row);
-        let (trail, took) = match trail {
-            Some(trail) if self.goes_along(&trail, lease, row, only)? => {
-                let depth = trail.depth + 1;
-                (trail.go_on(known, depth), only)
-            }
-            trail => match self.moved(lease, row, only)? {
-                Some(found) => {
-                    let took = only.filter(|_| !found.has_pending);
-                    (found.trail(trail, row, known), took)
-                }
-                None => return Ok(()),
-            },
-        };
-        let trail = self.add_with_writes(lease, row, trail, took)?;
-        self.trails.put(lease, trail);
-        Ok(())
-    }
-
-    /// Moves the head from the end of a trail, if the trail and the lease still hold.
-    fn goes_along(
-        &self,
-        trail: &Trail,
-        lease: Lease<'_>,
-        row: &NewRow,
-        only: Option<&PendingRow>,
-    ) -> Result<bool, CheckpointError> {
-        if row.base != row.head || row.id <= trail.head {
-            return Ok(false);
+    /// Adds a row with what its tasks wrote, and an outline if it is time.
+    pub(super) fn put(&self, lease: Lease<'_>, row: &NewRow) -> Result<(), CheckpointError> {
+        let found = self.find(lease, row.base)?;
+        if found.facts.decide_put(lease, row.into())? == Decision::Known {
+            return Ok(());
         }
-        let (head, now, before) = (id_bytes(row.id), micros(SystemTime::now()), id_bytes(trail.head));
-        let (epoch, task) = (lease.epoch.as_u64() as i64, only.map(|only| only.task.as_u128().to_be_bytes()));
-        let params = params![trail.space, head, now, before, trail.removals, epoch, task];
-        Ok(self.done(self.run(sql::MOVE_HEAD_ALONG, params))? > 0)
-    }
-
-    /// Moves the head to a new row, if it may; none if it is there already.
-    fn moved(
-        &self,
-        lease: Lease<'_>,
-        row: &NewRow,
-        only: Option<&PendingRow>,
-    ) -> Result<Option<Moved>, CheckpointError> {
-        let leased = self.leased(lease, row.base, only.map(|only| only.task))?;
-        if leased.head == Some(row.id) {
-            return Ok(None);
-        }
-        if leased.head != row.head || leased.head > Some(row.id) {
-            return Err(CheckpointError::overtaken(lease.thread, lease.namespace, row.head, leased.head));
-        }
-        let missing = || CheckpointError::refused(format!("checkpoint {} builds on one that is not there", row.id));
-        let depth = 1 + if row.base.is_some() { leased.depth.ok_or_else(missing)? } else { 0 };
-        let space = self.move_head(&leased, lease.namespace, row.id)?;
-        Ok(Some(Moved { space, removals: leased.removals, depth, has_pending: leased.has_pending }))
-    }
-
-    /// Adds the row that is the end of a trail, with what its tasks wrote, and an outline if it is time.
-    fn add_with_writes(
-        &self,
-        lease: Lease<'_>,
-        row: &NewRow,
-        mut trail: Trail,
-        took: Option<&PendingRow>,
-    ) -> Result<Trail, CheckpointError> {
+        let space = self.move_head(&found, lease.namespace, row.id)?;
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
-        let desk = self.desk(lease.thread, lease.namespace);
-        self.add(trail.space, row, trail.depth, took.map(take_in).as_deref())?;
-        for pending in row.pending.iter().filter(|_| took.is_none()) {
-            self.add_pending(desk, trail.space, pending, None)?;
+        let (codec, depth) = (self.codec(lease.thread, lease.namespace), 1 + found.depth.unwrap_or_default());
+        // The row holds what it brings along, or all that was written under its base is in rows of its own.
+        let holds_writes = row.base == row.head && !found.has_pending;
+        let (held, alone) = if holds_writes { (&row.pending[..], &[][..]) } else { (&[][..], &row.pending[..]) };
+        self.add(space, row, depth, inlined(held).as_deref())?;
+        for pending in alone {
+            self.add_pending(codec, space, pending)?;
         }
-        if trail.depth >= self.pitch.every {
-            self.add_outline(desk, &mut trail)?;
-        }
-        Ok(trail)
+        if depth >= self.interval.every { self.add_outline(codec, space, row.id) } else { Ok(()) }
     }
 
-    /// The namespace that a lease gives, if it is still the latest; how deep a row of it is, and whether it has pending
-    /// writes of a task.
-    fn leased(
-        &self,
-        lease: Lease<'_>,
-        row: Option<CheckpointId>,
-        task: Option<TaskId>,
-    ) -> Result<Leased, CheckpointError> {
-        let (row, task) = (row.map(id_bytes), task.map(|task| task.as_u128().to_be_bytes()));
+    /// What there is for whoever has a lease, if it still holds.
+    fn find(&self, lease: Lease<'_>, row: Option<CheckpointId>) -> Result<Found, CheckpointError> {
+        type Columns = (i64, i64, Option<i64>, Option<Vec<u8>>, Option<i64>, bool);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::LEASED)?;
-            let mut rows = statement.query(params![lease.thread, lease.namespace, row, task])?;
-            let Some(row) = rows.next()? else { return Ok(Err(None)) };
-            let epoch = Epoch::from_u64(row.get::<_, i64>(1)?.unsigned_abs());
-            if epoch != lease.epoch {
-                return Ok(Err(Some(epoch)));
-            }
-            let (thread, space, depth, has_pending) = (row.get(0)?, row.get(2)?, row.get(4)?, row.get(5)?);
-            let removals = row.get::<_, Option<i64>>(6)?.unwrap_or_default();
-            let leased = Leased { thread, space, head: None, removals, depth, has_pending };
-            Ok(Ok((leased, row.get::<_, Option<Vec<u8>>>(3)?)))
+            let columns = |row: &rusqlite::Row<'_>| Columns::try_from(row);
+            statement.query_row(params![lease.thread, lease.namespace, row.map(id_bytes)], columns).optional()
         };
-        match self.done(find())? {
-            Ok((leased, head)) => {
-                let damaged = |why| self.desk(lease.thread, lease.namespace).fail("?", "head", why);
-                let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
-                Ok(Leased { head, ..leased })
-            }
-            Err(current) => Err(CheckpointError::fenced(lease.thread, lease.epoch, current)),
-        }
+        let found = self.done(find())?;
+        lease.check(found.as_ref().map(|found| Epoch::from_u64(found.1.unsigned_abs())))?;
+        let (thread, _, space, head, depth, has_pending) = found.expect("a lease is for a thread that is there");
+        let damaged = |why| self.codec(lease.thread, lease.namespace).fail("?", "head", why);
+        let head = head.as_deref().map(id_from).transpose().map_err(damaged)?;
+        let facts = Facts { head, has_base: depth.is_some() };
+        Ok(Found { thread, space, facts, depth, has_pending })
     }
 
-    fn move_head(&self, leased: &Leased, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
+    fn move_head(&self, found: &Found, namespace: &str, head: CheckpointId) -> Result<i64, CheckpointError> {
         let (head, now) = (id_bytes(head), micros(SystemTime::now()));
-        match leased.space {
+        match found.space {
             Some(space) => self.done(self.run(sql::MOVE_HEAD, params![space, head, now])).map(|_| space),
-            None => self.add_space(leased.thread, namespace, head.as_slice(), now),
+            None => self.add_space(found.thread, namespace, head.as_slice(), now),
         }
     }
 
@@ -200,7 +98,7 @@ impl Work<'_> {
         self.done(add())
     }
 
-    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, took: Option<&[u8]>) -> Result<(), CheckpointError> {
+    pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, held: Option<&[u8]>) -> Result<(), CheckpointError> {
         if let Some(run) = &row.run {
             self.done(self.run(sql::ADD_RUN, params![run, space]))?;
         }
@@ -222,120 +120,77 @@ impl Work<'_> {
             row.shape,
             row.needs_base,
             row.body,
-            took
+            held
         ];
         self.done(self.run(sql::ADD_CHECKPOINT, params)).map(drop)
     }
 
-    /// Gives the row at the end of a trail an outline, so that reading need not go further down.
-    fn add_outline(&self, desk: Desk<'_>, trail: &mut Trail) -> Result<(), CheckpointError> {
-        let (space, id) = (trail.space, trail.head);
-        let mut shelf = match trail.take_rows() {
-            Some(rows) => rows,
-            None => self.rows_below(desk, space, id, true)?,
-        };
-        let gathered = shelf.to_gather(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        self.fetch(desk, space, &gathered, &mut shelf)?;
-        let outline = shelf.outline(id, self.pitch).map_err(|missing| desk.damaged(id, missing))?;
-        self.set_outline(desk, space, id, &outline)?;
-        trail.outlined(shelf, outline);
-        Ok(())
+    /// Gives a row an outline, so that reading need not go further down.
+    fn add_outline(&self, codec: RowCodec<'_>, space: i64, id: CheckpointId) -> Result<(), CheckpointError> {
+        let mut read_rows = self.rows_below(codec, space, id, true)?;
+        self.fetch(codec, space, codec.to_gather(&read_rows, id, self.interval)?, &mut read_rows)?;
+        self.set_outline(space, &codec.new_outline(&read_rows, id, self.interval)?)
     }
 
-    pub(super) fn set_outline(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        id: CheckpointId,
-        outline: &Outline,
-    ) -> Result<(), CheckpointError> {
-        let owners: Vec<u8> = outline.owners(id).into_iter().flat_map(id_bytes).collect();
-        let sealed = desk.outline(id, outline)?;
-        self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(id), owners, sealed])).map(drop)
+    pub(super) fn set_outline(&self, space: i64, outline: &NewOutline) -> Result<(), CheckpointError> {
+        let owners = outline.owners.iter().copied().flat_map(id_bytes).collect::<Vec<u8>>();
+        self.done(self.run(sql::SET_OUTLINE, params![space, id_bytes(outline.id), owners, outline.sealed])).map(drop)
     }
 
-    /// Puts more rows on a shelf.
+    /// Puts more rows into what was read.
     pub(super) fn fetch(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
-        ids: &[CheckpointId],
-        shelf: &mut Shelf,
+        ids: impl IntoIterator<Item = CheckpointId>,
+        read_rows: &mut ReadRows,
     ) -> Result<(), CheckpointError> {
         for id in ids {
-            if shelf.lacks(*id) {
-                shelf.add(self.rows_below(desk, space, *id, false)?.rows);
+            if read_rows.lacks(id) {
+                read_rows.add(self.rows_below(codec, space, id, false)?.rows);
             }
         }
         Ok(())
     }
 
-    pub(super) fn put_writes(
-        &self,
-        lease: Lease<'_>,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let leased = self.leased(lease, Some(checkpoint), None)?;
-        let missing = || CheckpointError::refused(format!("there is no checkpoint {checkpoint} to write to"));
-        let space = leased.space.filter(|_| leased.depth.is_some()).ok_or_else(missing)?;
-        let desk = self.desk(lease.thread, lease.namespace);
-        self.add_pending(desk, space, &desk.pending_row(checkpoint, &task)?, Some(task))?;
+    pub(super) fn put_writes(&self, lease: Lease<'_>, row: &PendingRow) -> Result<(), CheckpointError> {
+        let found = self.find(lease, Some(row.checkpoint))?;
+        found.facts.decide_writes(row.checkpoint)?;
+        let space = found.space.expect("a checkpoint is in a namespace");
+        self.add_pending(self.codec(lease.thread, lease.namespace), space, row)?;
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
     }
 
     /// Adds what a task wrote to what is known of it.
-    fn add_pending(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        new: &PendingRow,
-        task: Option<TaskRecord>,
-    ) -> Result<(), CheckpointError> {
-        let known = match self.taken(desk, space, new.checkpoint)? {
-            Some((_, taken)) if taken.task == new.task => {
-                self.forget_taken(space, new.checkpoint)?;
-                taken
-            }
-            _ if self.pend(sql::ADD_PENDING, space, new)? > 0 => return Ok(()),
-            _ => match self.find_pending(desk, space, new.checkpoint, new.task)? {
-                Some(known) => known,
-                None => return Ok(()),
-            },
-        };
-        let record = match task {
-            Some(task) => task,
-            None => self.task(desk, space, new)?,
-        };
-        let mut all = self.task(desk, space, &known)?;
-        all.absorb(record);
-        self.set_pending(space, &desk.pending_row(new.checkpoint, &all)?)
+    fn add_pending(&self, codec: RowCodec<'_>, space: i64, new: &PendingRow) -> Result<(), CheckpointError> {
+        self.take_out(codec, space, new.checkpoint)?;
+        if self.pend(sql::ADD_PENDING, space, new)? > 0 {
+            return Ok(());
+        }
+        let Some(known) = self.find_pending(codec, space, new.checkpoint, new.task)? else { return Ok(()) };
+        let mut read_rows = ReadRows::default();
+        self.fetch(codec, space, known.consumed.into_iter().chain(new.consumed), &mut read_rows)?;
+        self.set_pending(space, &codec.merged(&known, new, &read_rows)?)
     }
 
-    /// The next row and what it took in, if that was written under this one.
-    pub(super) fn taken(
-        &self,
-        desk: Desk<'_>,
-        space: i64,
-        checkpoint: CheckpointId,
-    ) -> Result<Option<(CheckpointId, PendingRow)>, CheckpointError> {
+    /// Gives the writes under a row that the next row holds rows of their own.
+    pub(super) fn take_out(&self, codec: RowCodec<'_>, space: i64, under: CheckpointId) -> Result<(), CheckpointError> {
         let find = || {
-            let mut statement = self.connection.prepare_cached(sql::TAKEN)?;
+            let mut statement = self.connection.prepare_cached(sql::INLINED)?;
             let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?));
-            statement.query_row(params![space, id_bytes(checkpoint)], columns).optional()
+            statement.query_row(params![space, id_bytes(under)], columns).optional()
         };
-        let Some((by, took)) = self.done(find())? else { return Ok(None) };
-        let by = id_from(&by).map_err(|why| desk.fail("?", "row", why))?;
-        Ok(Some((by, desk.taken(by, Some(checkpoint), &took)?)))
-    }
-
-    pub(super) fn forget_taken(&self, space: i64, checkpoint: CheckpointId) -> Result<(), CheckpointError> {
-        self.done(self.run(sql::FORGET_TAKEN, params![space, id_bytes(checkpoint)])).map(drop)
+        let Some((by, writes)) = self.done(find())? else { return Ok(()) };
+        let by = id_from(&by).map_err(|why| codec.fail("?", "row", why))?;
+        for row in codec.inlined(by, Some(under), &writes)? {
+            self.set_pending(space, &row)?;
+        }
+        self.done(self.run(sql::FORGET_INLINED, params![space, id_bytes(under)])).map(drop)
     }
 
     fn find_pending(
         &self,
-        desk: Desk<'_>,
+        codec: RowCodec<'_>,
         space: i64,
         checkpoint: CheckpointId,
         task: TaskId,
@@ -349,15 +204,7 @@ impl Work<'_> {
             };
             statement.query_row(params![space, at, of], columns).optional()
         };
-        self.done(find())?.map(|found| found.row(desk)).transpose()
-    }
-
-    /// What a row says that a task wrote, with the values that lie in the checkpoint that consumed them.
-    pub(super) fn task(&self, desk: Desk<'_>, space: i64, row: &PendingRow) -> Result<TaskRecord, CheckpointError> {
-        let pending = desk.open_pending(row)?;
-        let mut shelf = Shelf::default();
-        self.fetch(desk, space, row.consumed.as_slice(), &mut shelf)?;
-        shelf.task(&pending).map_err(|missing| desk.damaged(row.checkpoint, missing))
+        self.done(find())?.map(|found| found.row(codec)).transpose()
     }
 
     pub(super) fn set_pending(&self, space: i64, row: &PendingRow) -> Result<(), CheckpointError> {
@@ -371,14 +218,5 @@ impl Work<'_> {
 
     pub(super) fn run(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<usize> {
         self.connection.prepare_cached(sql)?.execute(params)
-    }
-}
-
-/// What a row takes in, unless there are pending writes of its task: what its only task wrote. Under the latest row:
-/// nothing can have been taken in there before.
-fn to_take_in(row: &NewRow) -> Option<&PendingRow> {
-    match &*row.pending {
-        [only] if row.base == row.head && row.body.len() + only.body.len() <= TAKEN_IN => Some(only),
-        _ => None,
     }
 }

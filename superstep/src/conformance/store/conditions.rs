@@ -26,8 +26,11 @@ pub(super) async fn absent_is_applied_once(maker: &dyn StoreMaker) -> Checked {
 pub(super) async fn a_version_is_applied_once(maker: &dyn StoreMaker) -> Checked {
     let store = plain(maker).await;
     let first = store.put_item(NewItem::new(["n"], "k", json!(1))).await?;
-    holds("the version fits", store.put_if(["n"], "k", 2, PutIf::Version(first)).await?.is_applied())?;
-    holds("it is spent", !store.put_if(["n"], "k", 3, PutIf::Version(first)).await?.is_applied())?;
+    let PutOutcome::Applied { version } = store.put_if(["n"], "k", 2, PutIf::Version(first)).await? else {
+        return Err(Broken("the version fits, and the put was refused".into()));
+    };
+    let spent = store.put_if(["n"], "k", 3, PutIf::Version(first)).await?;
+    same("a put with a spent version", spent, PutOutcome::Refused { found: Some(version) })?;
     same("value", store.get_as::<u8>(["n"], "k").await?, Some(2))?;
     same("nothing", store.put_if(["n"], "x", 1, PutIf::Version(1)).await?, PutOutcome::Refused { found: None })
 }
@@ -43,7 +46,11 @@ pub(super) async fn versions_grow(maker: &dyn StoreMaker) -> Checked {
     }
     store.delete(["n"], "a").await?;
     let again = store.put_item(NewItem::new(["n"], "a", json!(1))).await?;
-    holds("versions go on after a delete", again > last)
+    holds("versions go on after a delete", again > last)?;
+    holds(
+        "an old version does not fit the new item",
+        !store.put_if(["n"], "a", 2, PutIf::Version(last)).await?.is_applied(),
+    )
 }
 
 pub(super) async fn a_refused_put_refuses_its_batch(maker: &dyn StoreMaker) -> Checked {

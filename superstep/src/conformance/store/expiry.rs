@@ -80,7 +80,12 @@ pub(super) async fn a_new_put_replaces_the_ttl(maker: &dyn StoreMaker) -> Checke
     store.put_with(["n"], "bound", 2, MINUTE).await?;
     maker.advance(MINUTE).await;
     holds("`freed` stays", is_there(&store, "freed").await?)?;
-    holds("`bound` has expired", !is_there(&store, "bound").await?)
+    holds("`bound` has expired", !is_there(&store, "bound").await?)?;
+    store.put_with(["n"], "again", 1, MINUTE).await?;
+    store.delete(["n"], "again").await?;
+    store.put(["n"], "again", 2).await?;
+    maker.advance(MINUTE).await;
+    holds("a deleted item leaves no deadline behind", is_there(&store, "again").await?)
 }
 
 pub(super) async fn an_expired_item_is_gone_everywhere(maker: &dyn StoreMaker) -> Checked {

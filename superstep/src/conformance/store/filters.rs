@@ -40,25 +40,32 @@ pub(super) async fn comparisons(maker: &dyn StoreMaker) -> Checked {
         json!({ "k": { "a": 1, "b": 2 } }),
         json!(1),
         json!({ "k": 9_007_199_254_740_993_u64 }),
+        json!({ "k": { "a": 1 } }),
+        json!({ "k": [{ "a": 1 }, 1, 2] }),
+        json!({ "k": -1 }),
     ];
     let cases = [
-        (json!({}), "0 1 2 3 4 5 6 7 8 9 10 11"),
+        (json!({}), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14"),
         (json!({ "k": 1 }), "0 1"),
         (json!({ "k": "1" }), "3"),
         (json!({ "k": true }), "7"),
         (json!({ "k": null }), "5 6 10"),
-        (json!({ "k": { "a": 1 } }), "9"),
-        (json!({ "k": { "$eq": { "a": 1 } } }), ""),
+        (json!({ "k": { "a": 1 } }), "9 12"),
+        (json!({ "k": { "c": null } }), "9 12"),
+        (json!({ "k": { "$eq": { "a": 1 } } }), "12"),
         (json!({ "k": { "$eq": { "b": 2, "a": 1.0 } } }), "9"),
         (json!({ "k": [1, { "a": 1 }] }), "8"),
-        (json!({ "k": { "$ne": 1 } }), "2 3 4 5 6 7 8 9 10 11"),
+        (json!({ "k": { "$ne": 1 } }), "2 3 4 5 6 7 8 9 10 11 12 13 14"),
         (json!({ "k": { "$gt": 1 } }), "2 11"),
         (json!({ "k": { "$gte": 1.5, "$lt": 3 } }), "2"),
-        (json!({ "k": { "$lte": 1 } }), "0 1"),
+        (json!({ "k": { "$lte": 1 } }), "0 1 14"),
+        (json!({ "k": { "$lt": 1 } }), "14"),
         (json!({ "k": { "$gt": "1" } }), "4"),
+        (json!({ "k": { "$gte": "1", "$lt": "b" } }), "3"),
         (json!({ "k": { "$gt": 9_007_199_254_740_992_u64 } }), "11"),
         (json!({ "k": { "$eq": 9_007_199_254_740_992_u64 } }), ""),
         (json!({ "k": { "$in": [2, "b", null] } }), "2 4 5 6 10"),
+        (json!({ "k": { "$in": [1.0, [1]] } }), "0 1"),
         (json!({ "k": { "$in": [] } }), ""),
     ];
     check(maker, &values, &cases).await
@@ -74,6 +81,8 @@ pub(super) async fn joins(maker: &dyn StoreMaker) -> Checked {
         (json!({ "a": 1, "$or": [{ "b": 2 }, { "b": 3 }] }), "1"),
         (json!({ "$or": [] }), ""),
         (json!({ "$and": [] }), "0 1 2 3"),
+        (json!({ "$not": {} }), ""),
+        (json!({ "b": 2, "$or": [{ "a": { "$gt": 1 } }, { "$and": [{ "a": 1 }, { "$not": { "c": 1 } }] }] }), "1 2"),
     ];
     check(maker, &values, &cases).await
 }
@@ -85,7 +94,8 @@ pub(super) async fn paths(maker: &dyn StoreMaker) -> Checked {
         json!({ "a": ["y", "x"] }),
         json!({ "a": { "1": "x" } }),
         json!({ "a": { "b": { "c": "x" } } }),
-        json!({ "$and": "x", "": "x" }),
+        json!({ "$and": "x", "": "x", r"back\slash": "x" }),
+        json!({ "a": { "01": { "$ok": "x" } } }),
     ];
     let cases = [
         (json!({ "a.b": "x" }), "0"),
@@ -95,6 +105,8 @@ pub(super) async fn paths(maker: &dyn StoreMaker) -> Checked {
         (json!({ "a.b": { "c": "x" } }), "4"),
         (json!({ r"\$and": "x" }), "5"),
         (json!({ "": "x" }), "5"),
+        (json!({ r"back\\slash": "x" }), "5"),
+        (json!({ "a.01.$ok": "x" }), "6"),
     ];
     check(maker, &values, &cases).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{StoreMaker, plain, put_all};
 use crate::conformance::claims::same;
 use crate::conformance::{Broken, Checked};
-use crate::{NamespaceQuery, Store};
+use crate::{NamespaceQuery, Store, StoreOp};
 
 async fn list(store: &Arc<dyn Store>, query: NamespaceQuery) -> Result<String, Broken> {
     let found = store.list_namespaces(query).await?;
@@ -22,6 +22,14 @@ pub(super) async fn namespaces_are_sorted_and_named_once(maker: &dyn StoreMaker)
     check(&store, NamespaceQuery::new(), "B a a.c a! b \u{e9}").await?;
     check(&store, NamespaceQuery::new().limit(2).offset(1), "a a.c").await?;
     check(&store, NamespaceQuery::new().limit(0), "").await
+}
+
+pub(super) async fn a_hundred_come_unless_told(maker: &dyn StoreMaker) -> Checked {
+    let store = plain(maker).await;
+    let put = |label: u32| StoreOp::put([format!("n{label}")], "1", serde_json::json!(1));
+    store.batch((0..101).map(put).collect()).await?;
+    same("without a limit", store.list_namespaces(NamespaceQuery::default()).await?.len(), 100)?;
+    same("with a limit of 200", store.list_namespaces(NamespaceQuery::new().limit(200)).await?.len(), 101)
 }
 
 pub(super) async fn patterns(maker: &dyn StoreMaker) -> Checked {

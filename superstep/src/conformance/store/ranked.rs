@@ -62,7 +62,9 @@ pub(super) async fn words_rank_by_their_number(maker: &dyn StoreMaker) -> Checke
     let query = |words: &str| SearchQuery::new(["n"]).words(words);
     is(ranked(&store, query("tea MILK")).await?, "both 1.000000, milk 0.500000, tea 0.500000")?;
     is(ranked(&store, query("tea tea soup \u{e9}t\u{e9}")).await?, "tea 0.666667, both 0.333333")?;
-    is(ranked(&store, query("?!")).await?, "")?;
+    for (words, wanted) in [("?!", ""), ("", ""), ("teapo", ""), ("b", ""), ("TeaPot", "neither 1.000000")] {
+        is(ranked(&store, query(words)).await?, wanted)?;
+    }
     is(ranked(&store, query("tea").filter(Filter::ne("b.c", "and tea"))).await?, "tea 1.000000")?;
     is(ranked(&store, query("tea").limit(1).offset(1)).await?, "tea 1.000000")?;
     is(ranked(&store, SearchQuery::new(["m"]).words("tea")).await?, "")

@@ -135,7 +135,8 @@ const SCRIPTS: &[&str] = &[
         body BYTEA NOT NULL
     );
 ",
-    super::postgres_steps::FUNCTIONS,
+    super::postgres_steps::EARLY_FUNCTION,
+    super::postgres_steps::FUNCTION,
 ];
 
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
@@ -167,16 +168,11 @@ pub(crate) const SHARE: &str = "
     SELECT FROM {schema}.superstep_threads t
     WHERE t.key = (SELECT thread FROM {schema}.superstep_spaces WHERE key = $1) FOR SHARE
 ";
-pub(crate) const SPACE: &str =
-    concat!("SELECT s.key, s.head FROM {schema}.superstep_spaces s WHERE s.thread = $1 AND ", space!("$2"));
 pub(crate) const ADD_SPACE: &str = concat!(
     "INSERT INTO {schema}.superstep_spaces (thread, digest, name, head, used_at) VALUES ($1, ",
     digest!("$2"),
     ", $2, $3, now()) RETURNING key"
 );
-pub(crate) const MOVE_HEAD: &str = "UPDATE {schema}.superstep_spaces SET head = $2, used_at = now() WHERE key = $1";
-pub(crate) const TOUCH: &str = "UPDATE {schema}.superstep_spaces SET used_at = now() WHERE key = $1";
-pub(crate) const DEPTH: &str = "SELECT depth::BIGINT FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = $2";
 /// One that is there stays: others can open it.
 pub(crate) const ADD_SHAPE: &str =
     "INSERT INTO {schema}.superstep_shapes (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING";
@@ -216,10 +212,10 @@ macro_rules! columns {
     };
 }
 
-macro_rules! here {
+macro_rules! namespace {
     () => {
         concat!(
-            "WITH RECURSIVE here (space, head) AS MATERIALIZED (
+            "WITH RECURSIVE namespace (space, head) AS MATERIALIZED (
         SELECT s.key, s.head FROM {schema}.superstep_threads t JOIN {schema}.superstep_spaces s ON s.thread = t.key
         WHERE ",
             thread!("$1"),
@@ -241,16 +237,16 @@ macro_rules! rows {
         SELECT c.id, c.base, c.depth FROM ",
             few!("SELECT id FROM listed"),
             " AS listed (id) ",
-            checkpoint!("c.id, c.base, c.depth", "(SELECT space FROM here)", "listed.id"),
+            checkpoint!("c.id, c.base, c.depth", "(SELECT space FROM namespace)", "listed.id"),
             "
         UNION
         SELECT c.id, c.base, c.depth FROM chain ",
-            checkpoint!("c.id, c.base, c.depth", "(SELECT space FROM here)", "chain.base"),
+            checkpoint!("c.id, c.base, c.depth", "(SELECT space FROM namespace)", "chain.base"),
             " WHERE chain.depth > 0
     ),
     asked (checkpoint, task, consumed, body) AS MATERIALIZED (
         SELECT p.checkpoint, p.task, p.consumed, p.body FROM {schema}.superstep_pending p
-        WHERE p.space = (SELECT space FROM here) AND p.checkpoint = ANY (ARRAY(SELECT id FROM listed))
+        WHERE p.space = (SELECT space FROM namespace) AND p.checkpoint = ANY (ARRAY(SELECT id FROM listed))
     ),
     wanted (id) AS MATERIALIZED (SELECT ",
             few!(concat!(
@@ -258,7 +254,7 @@ macro_rules! rows {
         SELECT id FROM chain
         UNION
         SELECT unnest(c.owners) FROM chain ",
-                checkpoint!("c.owners", "(SELECT space FROM here)", "chain.id"),
+                checkpoint!("c.owners", "(SELECT space FROM namespace)", "chain.id"),
                 " WHERE chain.depth = 0
         UNION
         SELECT consumed FROM asked WHERE consumed IS NOT NULL
@@ -271,13 +267,13 @@ macro_rules! rows {
         SELECT id FROM wanted
         UNION
         SELECT c.base FROM wanted ",
-                checkpoint!("c.base, c.needs_base", "(SELECT space FROM here)", "wanted.id"),
+                checkpoint!("c.base, c.needs_base", "(SELECT space FROM namespace)", "wanted.id"),
                 " WHERE c.needs_base
     "
             )),
             ")
     SELECT 0::BIGINT, c.* FROM needed ",
-            checkpoint!(columns!(), "(SELECT space FROM here)", "needed.id"),
+            checkpoint!(columns!(), "(SELECT space FROM namespace)", "needed.id"),
             "
     UNION ALL
     SELECT 1, checkpoint, task, consumed, NULL, NULL, NULL, NULL, NULL, NULL, body, NULL, NULL FROM asked
@@ -286,33 +282,33 @@ macro_rules! rows {
     FROM {schema}.superstep_shapes s WHERE s.digest = ANY (ARRAY(SELECT DISTINCT c.shape FROM ",
             few!("SELECT id FROM listed"),
             " AS listed (id) ",
-            checkpoint!("c.shape", "(SELECT space FROM here)", "listed.id"),
+            checkpoint!("c.shape", "(SELECT space FROM namespace)", "listed.id"),
             "))
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
     SELECT 3, head, (
-        SELECT c.id FROM {schema}.superstep_checkpoints c WHERE c.space = here.space ORDER BY c.id DESC LIMIT 1
-    ), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+        SELECT c.id FROM {schema}.superstep_checkpoints c WHERE c.space = namespace.space ORDER BY c.id DESC LIMIT 1
+    ), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM namespace"
         )
     };
 }
 
 /// A checkpoint: the one with id `$4`, or the latest.
 pub(crate) const GET: &str = concat!(
-    here!(),
+    namespace!(),
     "
-    listed (id) AS MATERIALIZED (SELECT coalesce($4, head) FROM here),",
+    listed (id) AS MATERIALIZED (SELECT coalesce($4, head) FROM namespace),",
     rows!()
 );
 
 /// The checkpoints of a query, with all that is needed to put them together.
 pub(crate) const LIST: &str = concat!(
-    here!(),
+    namespace!(),
     "
     listed (id) AS MATERIALIZED (
         SELECT id FROM {schema}.superstep_checkpoints
-        WHERE space = (SELECT space FROM here) AND ($4 IS NULL OR id < $4) AND ($5 IS NULL OR id = $5)
+        WHERE space = (SELECT space FROM namespace) AND ($4 IS NULL OR id < $4) AND ($5 IS NULL OR id = $5)
             AND ($6 IS NULL OR source = $6) AND ($7 IS NULL OR step = $7)
         ORDER BY id DESC LIMIT $8
     ),",
@@ -384,7 +380,7 @@ pub(crate) const THREADS: &str = concat!(
 // Housekeeping.
 
 /// All rows of a namespace without what is in them.
-pub(crate) const MADE: &str = "
+pub(crate) const SUMMARIES: &str = "
     SELECT id, base, root, created_at, source::BIGINT, step, depth = 0
     FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
 ";

@@ -55,6 +55,8 @@ const SCRIPTS: &[&str] = &[
     PAGES,
     // How often rows were removed from a namespace: whoever wrote them knows by it whether they are still there.
     "ALTER TABLE superstep_spaces ADD COLUMN removals INTEGER NOT NULL DEFAULT 0;",
+    // Nobody counts any more. Whoever still does must not find the column: it would miss what others remove.
+    "ALTER TABLE superstep_spaces DROP COLUMN removals;",
 ];
 
 /// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
@@ -81,26 +83,17 @@ pub(crate) const CLAIM: &str = "
 
 // Writing.
 
-/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether it has pending writes of
-/// task `?4`.
+/// The thread of a lease, and the namespace if it is there; the depth of row `?3`, and whether it has pending writes.
 pub(crate) const LEASED: &str = "
     SELECT t.key, t.epoch, s.key, s.head,
         (SELECT c.depth FROM superstep_checkpoints c WHERE c.space = s.key AND c.id = ?3),
-        EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3 AND p.task = ?4), s.removals
+        EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = s.key AND p.checkpoint = ?3)
     FROM superstep_threads t LEFT JOIN superstep_spaces s ON s.thread = t.key AND s.name = ?2
     WHERE t.name = ?1
 ";
 pub(crate) const ADD_SPACE: &str =
     "INSERT INTO superstep_spaces (thread, name, head, used_at) VALUES (?1, ?2, ?3, ?4) RETURNING key";
 pub(crate) const MOVE_HEAD: &str = "UPDATE superstep_spaces SET head = ?2, used_at = ?3 WHERE key = ?1";
-/// The same if the head is `?4`, no rows were removed since, the lease is the latest, and there are no pending writes of task
-/// `?7` under that head.
-pub(crate) const MOVE_HEAD_ALONG: &str = "
-    UPDATE superstep_spaces SET head = ?2, used_at = ?3
-    WHERE key = ?1 AND head = ?4 AND removals = ?5
-        AND (SELECT t.epoch FROM superstep_threads t WHERE t.key = thread) = ?6
-        AND NOT EXISTS (SELECT 1 FROM superstep_pending p WHERE p.space = ?1 AND p.checkpoint = ?4 AND p.task = ?7)
-";
 pub(crate) const TOUCH: &str = "UPDATE superstep_spaces SET used_at = ?2 WHERE key = ?1";
 /// One that is there stays: others can open it.
 pub(crate) const ADD_SHAPE: &str =
@@ -131,13 +124,13 @@ macro_rules! next {
     };
 }
 
-/// What the next row took in, if it is based on row `?2`.
-pub(crate) const TAKEN: &str = concat!(
+/// The writes that the next row holds, if it is based on row `?2`.
+pub(crate) const INLINED: &str = concat!(
     "SELECT c.id, c.took FROM superstep_checkpoints c WHERE c.space = ?1 AND c.id = ",
     next!(),
     " AND c.base = ?2 AND c.took IS NOT NULL"
 );
-pub(crate) const FORGET_TAKEN: &str = concat!(
+pub(crate) const FORGET_INLINED: &str = concat!(
     "UPDATE superstep_checkpoints SET took = NULL WHERE space = ?1 AND id = ",
     next!(),
     " AND base = ?2 AND took IS NOT NULL"
@@ -145,12 +138,12 @@ pub(crate) const FORGET_TAKEN: &str = concat!(
 
 // Reading. A cross join is read from left to right: from the few rows that are wanted to the many that there are.
 // Rows of several kinds come together: 0 are checkpoints, 1 pending writes, 2 shapes, 3 the head and the newest, 4 what was
-// asked for, 5 what the next row after that took in. The next row comes along even if it took nothing in: a damaged one
+// asked for, 5 the writes that the next row after that holds. The next row comes along even if it holds none: a damaged one
 // between the two is seen when it is opened.
 
-macro_rules! here {
+macro_rules! namespace {
     () => {
-        "WITH RECURSIVE here (space, head) AS MATERIALIZED (
+        "WITH RECURSIVE namespace (space, head) AS MATERIALIZED (
         SELECT s.key, s.head FROM superstep_threads t JOIN superstep_spaces s ON s.thread = t.key
         WHERE t.name = ?1 AND s.name = ?2 AND (?3 IS NULL OR t.claimed_at > ?3 OR
             (SELECT max(x.used_at) FROM superstep_spaces x WHERE x.thread = t.key) > ?3)
@@ -170,15 +163,15 @@ macro_rules! rows {
             "
     chain (id, base, depth) AS (
         SELECT c.id, c.base, c.depth
-        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = listed.id
         UNION
         SELECT c.id, c.base, c.depth
-        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.base
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = chain.base
         WHERE chain.depth > 0
     ),
     cut (owners, at) AS (
         SELECT c.owners, 1
-        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = chain.id
+        FROM chain CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = chain.id
         WHERE chain.depth = 0 AND length(c.owners) > 0
         UNION ALL
         SELECT owners, at + 16 FROM cut WHERE at + 16 < length(owners)
@@ -186,12 +179,12 @@ macro_rules! rows {
     next (id) AS (
         SELECT (
             SELECT min(c.id) FROM superstep_checkpoints c
-            WHERE c.space = (SELECT space FROM here) AND c.id > listed.id
+            WHERE c.space = (SELECT space FROM namespace) AND c.id > listed.id
         ) FROM listed
     ),
-    taken (id, took) AS MATERIALIZED (
+    inlined (id, took) AS MATERIALIZED (
         SELECT c.id, c.took
-        FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = next.id
+        FROM next CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = next.id
         WHERE c.took IS NOT NULL
     ),
     wanted (id) AS (
@@ -202,55 +195,55 @@ macro_rules! rows {
         SELECT substr(owners, at, 16) FROM cut
         UNION
         SELECT p.consumed
-        FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+        FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM namespace) AND p.checkpoint = listed.id
         WHERE p.consumed IS NOT NULL
     ),
     needed (id) AS (
         SELECT id FROM wanted
         UNION
         SELECT c.base
-        FROM wanted CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = wanted.id
+        FROM wanted CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = wanted.id
         WHERE c.needs_base
     )
     SELECT 0, ",
             columns!(),
             "
-    FROM needed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = needed.id
+    FROM needed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = needed.id
     UNION ALL
     SELECT 1, p.checkpoint, p.task, p.consumed, NULL, NULL, NULL, NULL, NULL, NULL, p.body, NULL, NULL
-    FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM here) AND p.checkpoint = listed.id
+    FROM listed CROSS JOIN superstep_pending p ON p.space = (SELECT space FROM namespace) AND p.checkpoint = listed.id
     UNION ALL
     SELECT 2, s.digest, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, s.body, NULL, NULL
     FROM superstep_shapes s WHERE s.digest IN (
         SELECT c.shape
-        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM here) AND c.id = listed.id
+        FROM listed CROSS JOIN superstep_checkpoints c ON c.space = (SELECT space FROM namespace) AND c.id = listed.id
     )
     UNION ALL
-    SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM taken
+    SELECT 5, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, took, NULL, NULL FROM inlined
     UNION ALL
     SELECT 4, id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM listed
     UNION ALL
-    SELECT 3, head, (SELECT max(c.id) FROM superstep_checkpoints c WHERE c.space = here.space),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM here"
+    SELECT 3, head, (SELECT max(c.id) FROM superstep_checkpoints c WHERE c.space = namespace.space),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM namespace"
         )
     };
 }
 
 /// A checkpoint: the one with id `?4`, or the latest.
 pub(crate) const GET: &str = concat!(
-    here!(),
+    namespace!(),
     "
-    listed (id) AS MATERIALIZED (SELECT coalesce(?4, head) FROM here),",
+    listed (id) AS MATERIALIZED (SELECT coalesce(?4, head) FROM namespace),",
     rows!()
 );
 
 /// The checkpoints of a query, with all that is needed to put them together.
 pub(crate) const LIST: &str = concat!(
-    here!(),
+    namespace!(),
     "
     listed (id) AS MATERIALIZED (
         SELECT id FROM superstep_checkpoints
-        WHERE space = (SELECT space FROM here) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
+        WHERE space = (SELECT space FROM namespace) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
             AND (?5 IS NULL OR id = ?5) AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
         ORDER BY id DESC LIMIT ?8
     ),",
@@ -325,7 +318,7 @@ pub(crate) const SOME_PENDING: &str = "
     DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
 ";
 /// All rows of a namespace without what is in them.
-pub(crate) const MADE: &str = "
+pub(crate) const SUMMARIES: &str = "
     SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
 /// The namespaces that hold checkpoints of a run, with their threads.
@@ -350,7 +343,7 @@ pub(crate) const REMOVE_CHECKPOINT: &str =
     "DELETE FROM superstep_checkpoints WHERE space = ?1 AND id = ?2 RETURNING run";
 pub(crate) const REMOVE_PENDING: &str = "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
 /// After rows were removed.
-pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2, removals = removals + 1 WHERE key = ?1";
+pub(crate) const SET_HEAD: &str = "UPDATE superstep_spaces SET head = ?2 WHERE key = ?1";
 /// A page of the rows of a namespace, with all that is in them.
 pub(crate) const PAGE: &str = concat!(
     "SELECT 0, ",

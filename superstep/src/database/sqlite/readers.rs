@@ -33,8 +33,8 @@ impl Readers {
         let inbox = Arc::new(Mutex::new(inbox));
         let count = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
         let start = |_| {
-            let (inbox, lane) = (Arc::clone(&inbox), Lane::new(path, database));
-            thread::Builder::new().name("superstep-sqlite-read".to_owned()).spawn(move || lane.work(&inbox))
+            let (inbox, reader) = (Arc::clone(&inbox), ReadThread::new(path, database));
+            thread::Builder::new().name("superstep-sqlite-read".to_owned()).spawn(move || reader.work(&inbox))
         };
         let threads = (0..count).map(start).collect::<Result<_, _>>().map_err(|error| cannot_start(database, error))?;
         Ok(Self { messages, threads: Mutex::new(threads) })
@@ -58,14 +58,14 @@ impl Readers {
 }
 
 /// What one thread owns.
-struct Lane {
+struct ReadThread {
     path: PathBuf,
     database: Arc<str>,
     /// Opened for the first read.
     connection: Option<Connection>,
 }
 
-impl Lane {
+impl ReadThread {
     fn new(path: &Path, database: &Arc<str>) -> Self {
         Self { path: path.to_owned(), database: Arc::clone(database), connection: None }
     }

@@ -63,7 +63,7 @@ async fn a_job_that_fails_without_company_is_taken_back() {
 /// The thread that does a job that is waited for.
 async fn worker(database: &SqliteDatabase) -> thread::ThreadId {
     let id = |_: &Connection| Ok::<_, DatabaseError>(thread::current().id());
-    match database.write_here(Synced::Yes, (), |connection, ()| id(connection)) {
+    match database.write_inline(Synced::Yes, (), |connection, ()| id(connection)) {
         Ok(id) => id.unwrap(),
         Err(()) => database.write(Synced::Yes, id).await.unwrap(),
     }
@@ -71,18 +71,18 @@ async fn worker(database: &SqliteDatabase) -> thread::ThreadId {
 
 /// Two threads that wake each other took as long as a commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_job_that_comes_alone_and_is_waited_for_is_done_on_the_spot() {
+async fn a_job_that_comes_alone_and_is_waited_for_is_done_inline() {
     let file = File::new();
     let database = file.open();
     assert_eq!(worker(&database).await, thread::current().id(), "under `block_on`");
-    let is_here = async |database: SqliteDatabase| {
-        let here = thread::current().id();
-        worker(&database).await == here
+    let is_inline = async |database: SqliteDatabase| {
+        let own = thread::current().id();
+        worker(&database).await == own
     };
     let (first, second) = (database.clone(), database.clone());
-    assert!(tokio::spawn(async move { is_here(first).await }).await.unwrap(), "on a worker");
+    assert!(tokio::spawn(async move { is_inline(first).await }).await.unwrap(), "on a worker");
     let local = tokio::task::LocalSet::new();
-    assert!(local.run_until(async { is_here(second).await }).await, "in a set of local tasks");
+    assert!(local.run_until(async { is_inline(second).await }).await, "in a set of local tasks");
 }
 
 #[tokio::test]
@@ -97,14 +97,42 @@ async fn a_job_that_is_waited_for_does_not_pass_those_before_it() {
     let database = file.open();
     let gate = Gate::close(&database);
     let before = add(&database, "before");
-    let here = database.write_here(Synced::Yes, "awaited", insert);
-    let awaited = add(&database, here.expect_err("others wait"));
+    let inline = database.write_inline(Synced::Yes, "awaited", insert);
+    let awaited = add(&database, inline.expect_err("others wait"));
     gate.open();
     before.await.unwrap();
     awaited.await.unwrap();
     assert_eq!(notes(&database).await, ["before", "awaited"]);
     assert_ne!(worker(&database).await, thread::current().id(), "who came last had company, and may have again");
     assert_eq!(worker(&database).await, thread::current().id());
+}
+
+/// Every save on a busy server handed the tasks of its worker to another thread, and only then asked whether others wrote.
+#[test]
+fn a_job_that_cannot_be_done_inline_hands_no_worker_over() {
+    let file = File::new();
+    let database = file.open();
+    let started = Arc::new(AtomicUsize::new(0));
+    let count = started.clone();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1).on_thread_start(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let runtime = runtime.build().unwrap();
+    runtime.block_on(async {
+        let gate = Gate::close(&database);
+        let busy = database.clone();
+        let tried = tokio::spawn(async move {
+            let written = busy.write_inline(Synced::Yes, (), |_, ()| Ok::<_, DatabaseError>(()));
+            let read = busy.read_inline((), |_, ()| Ok::<_, DatabaseError>(()));
+            (written.is_err(), read.is_err())
+        });
+        assert_eq!(tried.await.unwrap(), (true, true), "others write");
+        gate.open();
+    });
+    // It ends when all its threads have, also those that have just begun.
+    drop(runtime);
+    assert_eq!(started.load(Ordering::Relaxed), 1, "only the worker");
 }
 
 #[tokio::test]
@@ -266,42 +294,42 @@ async fn a_full_disk_fails_the_group_and_spares_the_jobs_after_it() {
     assert_eq!(notes(&database).await, ["after"]);
 }
 
-/// The same for jobs on the spot, which are no part of a group.
+/// Jobs on the thread of the caller are no part of a group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_job_on_the_spot_that_fails_is_taken_back_and_spares_the_next() {
+async fn a_job_inline_that_fails_is_taken_back_and_spares_the_next() {
     let database = SqliteDatabase::memory_with(&[NOTES, CHILDREN]).unwrap();
-    let here = |job: fn(&Connection) -> Result<(), DatabaseError>| {
-        let done = database.write_here(Synced::Yes, (), |connection, ()| job(connection));
+    let inline = |job: fn(&Connection) -> Result<(), DatabaseError>| {
+        let done = database.write_inline(Synced::Yes, (), |connection, ()| job(connection));
         done.expect("nobody else writes")
     };
-    let failed = here(|connection| {
+    let failed = inline(|connection| {
         insert(connection, "failed")?;
         connection.execute("no SQL", []).in_database(connection).map(drop)
     });
     assert!(matches!(failed, Err(DatabaseError::Statement { .. })), "{failed:?}");
-    let panicked = here(|connection| {
+    let panicked = inline(|connection| {
         insert(connection, "panicked")?;
         panic!("on purpose")
     });
     assert!(panicked.unwrap_err().to_string().ends_with("panicked: on purpose"));
-    let full = here(|connection| {
+    let full = inline(|connection| {
         let pages = pragma(connection, "PRAGMA page_count")?;
         pragma(connection, &format!("PRAGMA max_page_count = {}", pages + 1))?;
         insert(connection, &"large".repeat(100_000))
     });
     assert!(matches!(full, Err(DatabaseError::Full { .. })), "{full:?}");
-    here(|connection| pragma(connection, "PRAGMA max_page_count = 100000").map(drop)).unwrap();
+    inline(|connection| pragma(connection, "PRAGMA max_page_count = 100000").map(drop)).unwrap();
     let strict = database.read(|c| c.execute_batch("PRAGMA foreign_keys = ON").in_database(c));
     strict.await.unwrap();
-    let orphan = here(|connection| {
+    let orphan = inline(|connection| {
         insert(connection, "beside an orphan")?;
         connection.execute("INSERT INTO children VALUES (7)", []).in_database(connection).map(drop)
     });
     assert!(matches!(orphan, Err(DatabaseError::Statement { .. })), "found by the commit: {orphan:?}");
-    here(|connection| insert(connection, "later")).unwrap();
+    inline(|connection| insert(connection, "later")).unwrap();
     assert_eq!(notes(&database).await, ["later"]);
 
-    let read = database.read_here((), |_, ()| -> Result<(), DatabaseError> { panic!("on purpose") });
+    let read = database.read_inline((), |_, ()| -> Result<(), DatabaseError> { panic!("on purpose") });
     assert!(read.expect("nobody writes").unwrap_err().to_string().ends_with("panicked: on purpose"));
     assert_eq!(notes(&database).await, ["later"]);
 }

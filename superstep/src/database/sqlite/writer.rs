@@ -32,13 +32,13 @@ pub(crate) enum Synced {
 pub(super) struct Writer {
     messages: Sender<Message>,
     thread: Mutex<Option<JoinHandle<Result<(), DatabaseError>>>>,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
 }
 
 /// What the writer's thread shares with those who do their jobs themselves.
-struct Desk {
+struct Shared {
     /// None when the database is closed.
-    lane: Mutex<Option<Lane>>,
+    connection: Mutex<Option<WriteConnection>>,
     /// How many messages were sent and are not dealt with.
     waiting: AtomicUsize,
     /// Whether the last group was a single job.
@@ -59,38 +59,44 @@ impl Writer {
         place: Option<Place>,
     ) -> Result<Self, DatabaseError> {
         let (messages, inbox) = mpsc::channel();
-        let lane = Lane { connection, database: Arc::clone(database), place, synced: Synced::Yes };
-        let (lane, waiting, is_quiet) = (Mutex::new(Some(lane)), AtomicUsize::new(0), AtomicBool::new(true));
-        let desk = Arc::new(Desk { lane, waiting, is_quiet });
+        let connection = WriteConnection { connection, database: Arc::clone(database), place, synced: Synced::Yes };
+        let (connection, waiting, is_quiet) =
+            (Mutex::new(Some(connection)), AtomicUsize::new(0), AtomicBool::new(true));
+        let shared = Arc::new(Shared { connection, waiting, is_quiet });
         let thread = thread::Builder::new().name("superstep-sqlite".to_owned()).spawn({
-            let desk = Arc::clone(&desk);
-            move || desk.work(&inbox)
+            let shared = Arc::clone(&shared);
+            move || shared.work(&inbox)
         });
         let thread = thread.map_err(|error| cannot_start(database, error))?;
-        Ok(Self { messages, thread: Mutex::new(Some(thread)), desk })
+        Ok(Self { messages, thread: Mutex::new(Some(thread)), shared })
+    }
+
+    /// Whether somebody else writes or waits.
+    pub(super) fn is_busy(&self) -> bool {
+        self.shared.free_connection().is_none()
     }
 
     /// Does it on this thread, if nobody else writes or waits; or gives back what it works with.
-    pub(super) fn write_here<W, T, E: From<DatabaseError>>(
+    pub(super) fn write_inline<W, T, E: From<DatabaseError>>(
         &self,
         synced: Synced,
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        match self.desk.free_lane().as_deref_mut() {
-            Some(Some(lane)) => Ok(lane.write_alone(synced, |connection| job(connection, with))),
+        match self.shared.free_connection().as_deref_mut() {
+            Some(Some(connection)) => Ok(connection.write_alone(synced, |connection| job(connection, with))),
             _ => Err(with),
         }
     }
 
-    /// The same for a read.
-    pub(super) fn read_here<W, T, E: From<DatabaseError>>(
+    /// Reads on this thread, if nobody else writes or waits; or gives back what the job works with.
+    pub(super) fn read_inline<W, T, E: From<DatabaseError>>(
         &self,
         with: W,
         job: impl FnOnce(&Connection, W) -> Result<T, E>,
     ) -> Result<Result<T, E>, W> {
-        match self.desk.free_lane().as_deref_mut() {
-            Some(Some(lane)) => Ok(caught(&lane.database, || job(&lane.connection, with))),
+        match self.shared.free_connection().as_deref_mut() {
+            Some(Some(connection)) => Ok(caught(&connection.database, || job(&connection.connection, with))),
             _ => Err(with),
         }
     }
@@ -116,54 +122,54 @@ impl Writer {
     }
 
     fn send(&self, message: Message) {
-        self.desk.waiting.fetch_add(1, Ordering::AcqRel);
+        self.shared.waiting.fetch_add(1, Ordering::AcqRel);
         // If the thread has ended, the job is dropped here, and that is its answer.
         let _ = self.messages.send(message);
     }
 }
 
-impl Desk {
+impl Shared {
     /// The connection, if nobody else writes or waits.
-    fn free_lane(&self) -> Option<MutexGuard<'_, Option<Lane>>> {
+    fn free_connection(&self) -> Option<MutexGuard<'_, Option<WriteConnection>>> {
         if self.waiting.load(Ordering::Acquire) > 0 || !self.is_quiet.load(Ordering::Acquire) {
             return None;
         }
-        match self.lane.try_lock() {
-            Ok(lane) => Some(lane),
-            Err(TryLockError::Poisoned(lane)) => Some(lane.into_inner()),
+        match self.connection.try_lock() {
+            Ok(connection) => Some(connection),
+            Err(TryLockError::Poisoned(connection)) => Some(connection.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     fn work(&self, inbox: &Receiver<Message>) -> Result<(), DatabaseError> {
         while let Ok(first) = inbox.recv() {
-            let mut slot = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(lane) = &mut *slot else { return Ok(()) };
+            let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(connection) = &mut *slot else { return Ok(()) };
             let (mut group, mut answers, mut received) = (Group::default(), Answers::default(), 0);
             for message in std::iter::once(first).chain(inbox.try_iter()) {
                 received += 1;
                 match message {
                     Message::Write(synced, job) => group.add(synced, job),
                     Message::Read(job) => {
-                        lane.commit(&mut group, &mut answers);
-                        lane.read(job, &mut answers);
+                        connection.commit(&mut group, &mut answers);
+                        connection.read(job, &mut answers);
                     }
                     Message::Close => {
-                        lane.commit(&mut group, &mut answers);
+                        connection.commit(&mut group, &mut answers);
                         answers.send();
-                        return slot.take().map_or(Ok(()), Lane::close);
+                        return slot.take().map_or(Ok(()), WriteConnection::close);
                     }
                 }
             }
             self.is_quiet.store(group.jobs.len() < 2, Ordering::Release);
-            lane.commit(&mut group, &mut answers);
+            connection.commit(&mut group, &mut answers);
             drop(slot);
             self.waiting.fetch_sub(received, Ordering::AcqRel);
-            // Who has an answer finds the desk free.
+            // Who has an answer finds the connection free.
             answers.send();
         }
-        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
-        lane.map_or(Ok(()), Lane::close)
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        connection.map_or(Ok(()), WriteConnection::close)
     }
 }
 
@@ -178,7 +184,7 @@ impl Answers {
 }
 
 /// The connection that writes.
-struct Lane {
+struct WriteConnection {
     connection: Connection,
     database: Arc<str>,
     place: Option<Place>,
@@ -186,7 +192,7 @@ struct Lane {
     synced: Synced,
 }
 
-impl Lane {
+impl WriteConnection {
     /// A transaction of one job.
     fn write_alone<T, E: From<DatabaseError>>(
         &mut self,

@@ -4,7 +4,7 @@ use superstep::PostgresSaver;
 use superstep::conformance::checkpointer;
 
 use super::Place;
-use crate::model::{PITCHES, play, sequences};
+use crate::model::{INTERVALS, play, sequences};
 
 async fn saver() -> PostgresSaver {
     Place::new().saver().await
@@ -23,10 +23,10 @@ async fn threads_expire() {
 /// One connection is enough for whatever is done: nothing waits for a second one.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_answers_as_the_model_does() {
-    for (pitch, seed) in PITCHES.into_iter().zip(6..) {
+    for (interval, seed) in INTERVALS.into_iter().zip(6..) {
         let make = move || async move {
             let saver = PostgresSaver::new(&Place::new().builder().pool_size(1).connect().await.unwrap());
-            pitch.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
+            interval.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
         };
         play(make, sequences() / 4, seed * 1_000_000_000).await;
     }

@@ -1,4 +1,4 @@
-//! Filters: what each comparison accepts, and which filters are refused.
+//! Filters: how they are written, and which are refused. What each accepts is a matter of the suite.
 
 use serde_json::{Value, json};
 use superstep::{Clause, Comparison, FieldPath, Filter};
@@ -6,96 +6,8 @@ use superstep::{Clause, Comparison, FieldPath, Filter};
 use super::Done;
 
 #[track_caller]
-fn check(filter: &Value, accepted: &[Value], rejected: &[Value]) {
-    let filter = Filter::parse(filter).expect("the filter is well formed");
-    for value in accepted {
-        assert!(filter.accepts(value), "{filter:?} rejects {value}");
-    }
-    for value in rejected {
-        assert!(!filter.accepts(value), "{filter:?} accepts {value}");
-    }
-}
-
-#[track_caller]
 fn check_refused(filter: &Value, message: &str) {
     assert_eq!(Filter::parse(filter).expect_err("the filter is wrong").to_string(), message);
-}
-
-#[test]
-fn a_plain_value_is_compared_for_equality() {
-    check(&json!({ "k": 1 }), &[json!({ "k": 1, "x": 2 }), json!({ "k": 1.0 })], &[json!({ "k": 2 }), json!({})]);
-    check(&json!({ "k": "a" }), &[json!({ "k": "a" })], &[json!({ "k": "A" }), json!("a"), json!(["a"])]);
-}
-
-#[test]
-fn a_nested_object_matches_as_a_subset() {
-    let filter = json!({ "k": { "a": { "b": 1 } } });
-    let accepted = [json!({ "k": { "a": { "b": 1, "c": 2 }, "d": 3 } })];
-    check(&filter, &accepted, &[json!({ "k": { "a": { "c": 2 } } }), json!({ "k": { "a": 1 } }), json!({ "k": 1 })]);
-}
-
-#[test]
-fn lists_match_by_length_and_element() {
-    let accepted = [json!({ "k": [{ "a": 1, "b": 2 }, 3] })];
-    let rejected = [json!({ "k": [{ "a": 1 }] }), json!({ "k": [3, { "a": 1 }] }), json!({ "k": [{ "a": 1 }, 3, 4] })];
-    check(&json!({ "k": [{ "a": 1 }, 3] }), &accepted, &rejected);
-}
-
-#[test]
-fn eq_wants_the_whole_value() {
-    let filter = json!({ "k": { "$eq": { "a": [1] } } });
-    let rejected = [
-        json!({ "k": { "a": [1], "b": 2 } }),
-        json!({ "k": { "a": [1, 2] } }),
-        json!({ "k": { "b": [1] } }),
-        json!({ "k": {} }),
-    ];
-    check(&filter, &[json!({ "k": { "a": [1.0] } })], &rejected);
-}
-
-#[test]
-fn ne_is_the_opposite_of_eq() {
-    let accepted = [json!({ "k": 2 }), json!({ "k": "1" }), json!({})];
-    check(&json!({ "k": { "$ne": 1 } }), &accepted, &[json!({ "k": 1 }), json!({ "k": 1.0 })]);
-}
-
-#[test]
-fn ordering_operators_compare_numbers() {
-    let [one, two, three] = [json!({ "k": 1 }), json!({ "k": 2.0 }), json!({ "k": 3 })];
-    let below = std::slice::from_ref(&one);
-    let above = std::slice::from_ref(&three);
-    check(&json!({ "k": { "$gt": 2 } }), above, &[one.clone(), two.clone()]);
-    check(&json!({ "k": { "$gte": 2 } }), &[two.clone(), three.clone()], below);
-    check(&json!({ "k": { "$lt": 2 } }), below, &[two.clone(), three.clone()]);
-    check(&json!({ "k": { "$lte": 2 } }), &[one.clone(), two.clone()], above);
-}
-
-#[test]
-fn large_integers_compare_exactly() {
-    let filter = json!({ "k": { "$gt": 9_007_199_254_740_992_u64 } });
-    let accepted = [json!({ "k": 9_007_199_254_740_993_u64 }), json!({ "k": u64::MAX })];
-    check(&filter, &accepted, &[json!({ "k": 9_007_199_254_740_992_u64 }), json!({ "k": -1 })]);
-}
-
-#[test]
-fn ordering_operators_compare_strings_with_strings_only() {
-    let filter = json!({ "k": { "$gte": "b" } });
-    check(&filter, &[json!({ "k": "b" }), json!({ "k": "c" })], &[json!({ "k": "a" }), json!({ "k": 9 }), json!({})]);
-    check(&json!({ "k": { "$lt": 2 } }), &[], &[json!({ "k": "1" }), json!({ "k": null })]);
-}
-
-#[test]
-fn a_missing_key_counts_as_null() {
-    check(&json!({ "k": null }), &[json!({}), json!({ "k": null }), json!(7)], &[json!({ "k": 0 })]);
-    check(&json!({ "k": { "a": null } }), &[json!({ "k": {} })], &[json!({})]);
-}
-
-#[test]
-fn all_keys_and_operators_must_hold() {
-    let filter = json!({ "k": { "$gt": 1, "$lt": 5 }, "on": true });
-    let rejected = [json!({ "k": 5, "on": true }), json!({ "k": 1, "on": true }), json!({ "k": 3, "on": false })];
-    check(&filter, &[json!({ "k": 3, "on": true })], &rejected);
-    check(&json!({}), &[json!({ "k": 1 }), json!(null)], &[]);
 }
 
 #[test]
@@ -125,49 +37,8 @@ fn joins_and_their_builders_make_the_same_filter() -> Done {
 }
 
 #[test]
-fn joins_nest_and_hold_together_with_keys() {
-    let filter = json!({
-        "kind": "note",
-        "$or": [{ "stars": { "$gt": 3 } }, { "$and": [{ "pinned": true }, { "$not": { "done": true } }] }],
-    });
-    let accepted = [json!({ "kind": "note", "stars": 4 }), json!({ "kind": "note", "pinned": true })];
-    let rejected = [
-        json!({ "kind": "task", "stars": 4 }),
-        json!({ "kind": "note", "stars": 3 }),
-        json!({ "kind": "note", "pinned": true, "done": true }),
-    ];
-    check(&filter, &accepted, &rejected);
-}
-
-#[test]
-fn nothing_joined_by_or_accepts_nothing_and_by_and_everything() {
-    check(&json!({ "$or": [] }), &[], &[json!({}), json!(1)]);
-    check(&json!({ "$and": [] }), &[json!({}), json!(1)], &[]);
-    check(&json!({ "$not": {} }), &[], &[json!({})]);
-}
-
-#[test]
-fn in_compares_with_each_element() {
-    let filter = json!({ "k": { "$in": [1, "a", null, [2]] } });
-    let accepted = [json!({ "k": 1.0 }), json!({ "k": "a" }), json!({}), json!({ "k": [2] })];
-    check(&filter, &accepted, &[json!({ "k": 2 }), json!({ "k": [1] }), json!({ "k": "b" })]);
-    check(&json!({ "k": { "$in": [] } }), &[], &[json!({}), json!({ "k": [] })]);
-}
-
-#[test]
-fn a_path_leads_into_objects_and_lists() {
-    let accepted = [json!({ "user": { "tags": ["x", { "n": 5 }] } })];
-    let rejected = [json!({ "user": { "tags": [{ "n": 5 }] } }), json!({ "user": 5 }), json!({ "user.tags.1.n": 5 })];
-    check(&json!({ "user.tags.1.n": { "$gte": 5 } }), &accepted, &rejected);
-    check(&json!({ "a.01": 1 }), &[json!({ "a": { "01": 1 } })], &[json!({ "a": [0, 1] })]);
-}
-
-#[test]
-fn a_key_that_holds_a_dot_or_a_dollar_is_escaped_or_listed() {
-    let value = json!({ "v1.0": { "$ok": true }, r"back\slash": 1, "": 2 });
-    check(&json!({ r"v1\.0.$ok": true }), std::slice::from_ref(&value), &[json!({ "v1": { "0": { "$ok": true } } })]);
-    check(&json!({ r"\$and": 1 }), &[json!({ "$and": 1 })], &[json!({})]);
-    check(&json!({ r"back\\slash": 1, "": 2 }), std::slice::from_ref(&value), &[]);
+fn a_path_is_also_a_list_of_keys() {
+    let value = json!({ "v1.0": { "$ok": true }, r"back\slash": 1 });
     assert!(Filter::eq(["v1.0", "$ok"], true).accepts(&value));
     assert!(Filter::eq(vec![r"back\slash".to_owned()], 1).accepts(&value));
 }

@@ -1,7 +1,7 @@
 //! What no store keeps: refused by name, the same everywhere.
 
 use serde_json::{Value, json};
-use superstep::{MemoryStore, Store, StoreOp};
+use superstep::{Filter, MemoryStore, SearchQuery, Store, StoreOp};
 
 use super::{Done, refused};
 
@@ -29,4 +29,10 @@ async fn a_value_has_a_depth() -> Done {
     let expected = "the value for key `k` is nested more than 120 levels deep; flatten it";
     assert_eq!(refused(StoreOp::put(["n"], "k", nested(121))).await, expected);
     MemoryStore::new().put(["n"], "k", nested(120)).await
+}
+
+#[tokio::test]
+async fn a_filter_that_compares_with_a_list_is_refused_by_the_search() {
+    let message = refused(StoreOp::Search(SearchQuery::default().filter(Filter::lte("k", vec![1])))).await;
+    assert_eq!(message, "operator `$lte` for key `k` needs a number or a string, not `[1]`");
 }

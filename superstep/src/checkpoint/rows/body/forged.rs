@@ -1,6 +1,6 @@
 //! Rows from someone who can seal: the fuzz targets read what they make up.
 
-use super::{Desk, NewRow, PendingRow, StoredRow, pending_columns};
+use super::{NewRow, PendingRow, RowCodec, StoredRow, pending_columns};
 use crate::checkpoint::CheckpointError;
 use crate::checkpoint::rows::id_bytes;
 use crate::id::{CheckpointId, TaskId};
@@ -26,7 +26,7 @@ impl NewRow {
     }
 }
 
-impl Desk<'_> {
+impl RowCodec<'_> {
     pub(crate) fn forged_body(&self, row: &StoredRow, body: &[u8]) -> Result<Vec<u8>, CheckpointError> {
         Ok(self.seal.seal(&self.context(b"checkpoint", &self.columns(row)?.bytes()), body))
     }

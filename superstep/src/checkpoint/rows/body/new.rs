@@ -2,14 +2,13 @@
 //!
 //! The order and the names are those of the types that are read, and golden databases keep those from changing.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{WORTH_A_REFERENCE, tail_place};
+use super::tail_place;
 use crate::checkpoint::{CheckpointRecord, FieldRecord, FieldValue, Interrupt, TaskRecord, WriteRecord};
 use crate::error::TaskError;
 use crate::id::CheckpointId;
@@ -28,8 +27,7 @@ pub(super) struct NewBody<'a> {
 }
 
 impl<'a> NewBody<'a> {
-    /// What the base's control part holds is not kept again; `has_cuts` says so when it is encoded.
-    pub(super) fn new(record: &'a CheckpointRecord, base_control: &'a [u8], has_cuts: &'a Cell<bool>) -> Self {
+    pub(super) fn new(record: &'a CheckpointRecord) -> Self {
         let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             format: record.format,
@@ -37,7 +35,7 @@ impl<'a> NewBody<'a> {
             metadata: &record.metadata,
             parents: Parents(&record.parents),
             control: &record.control,
-            fields: Fields { all: &record.fields, base_control, has_cuts },
+            fields: Fields(&record.fields),
         }
     }
 }
@@ -50,25 +48,16 @@ impl Serialize for Parents<'_> {
     }
 }
 
-struct Fields<'a> {
-    all: &'a [FieldRecord],
-    base_control: &'a [u8],
-    has_cuts: &'a Cell<bool>,
-}
+struct Fields<'a>(&'a [FieldRecord]);
 
-impl Fields<'_> {
-    fn value<'b>(&'b self, value: &'b FieldValue) -> NewValue<'b> {
-        match value {
-            FieldValue::Whole(bytes) => NewValue::Whole(bytes),
-            FieldValue::Tail(writes) => NewValue::Tail(Tail { writes, of: self }),
-            FieldValue::Absent => NewValue::Absent,
-        }
-    }
-}
-
-impl Serialize for Fields<'_> {
+impl<'a> Serialize for Fields<'a> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        serializer.collect_seq(self.all.iter().map(|field| (&*field.name, self.value(&field.value))))
+        let value = |value: &'a FieldValue| match value {
+            FieldValue::Whole(bytes) => NewValue::Whole(bytes),
+            FieldValue::Tail(writes) => NewValue::Tail(Tail(writes)),
+            FieldValue::Absent => NewValue::Absent,
+        };
+        serializer.collect_seq(self.0.iter().map(|field| (&*field.name, value(&field.value))))
     }
 }
 
@@ -80,28 +69,17 @@ enum NewValue<'a> {
     Absent,
 }
 
-struct Tail<'a> {
-    writes: &'a [Blob],
-    of: &'a Fields<'a>,
-}
+struct Tail<'a>(&'a [Blob]);
 
-impl<'a> Serialize for Tail<'a> {
+impl Serialize for Tail<'_> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let write = |bytes: &'a Blob| match find(self.of.base_control, bytes) {
-            Some(at) => {
-                self.of.has_cuts.set(true);
-                NewWrite::Cut(at as u32, bytes.len() as u32)
-            }
-            None => NewWrite::Here(bytes),
-        };
-        serializer.collect_seq(self.writes.iter().map(write))
+        serializer.collect_seq(self.0.iter().map(NewWrite::Here))
     }
 }
 
 #[derive(Serialize)]
 enum NewWrite<'a> {
     Here(&'a Blob),
-    Cut(u32, u32),
 }
 
 /// What a task wrote.
@@ -148,12 +126,4 @@ impl<'a> Serialize for Writes<'a> {
 enum NewWriteValue<'a> {
     Here(&'a Blob),
     InTail(u32),
-}
-
-/// Where a value lies in other bytes, if a reference is worth it.
-fn find(bytes: &[u8], value: &[u8]) -> Option<usize> {
-    if value.len() < WORTH_A_REFERENCE || bytes.len() < value.len() {
-        return None;
-    }
-    bytes.windows(value.len()).position(|window| window == value)
 }

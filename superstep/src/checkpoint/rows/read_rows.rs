@@ -3,10 +3,7 @@
 use std::collections::HashMap;
 
 use super::outline::{Inline, Layout, Outline, Piece};
-use crate::checkpoint::seeded::Seeded;
 use crate::checkpoint::{CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord};
-#[cfg(feature = "sqlite")]
-use crate::checkpoint::{Shape, SharedMap};
 use crate::id::CheckpointId;
 use crate::value::Blob;
 
@@ -21,39 +18,6 @@ pub(crate) struct Row {
     /// Whether it had any.
     pub(crate) needs_base: bool,
     pub(crate) outline: Option<Outline>,
-}
-
-#[cfg(feature = "sqlite")]
-impl Row {
-    /// As much of a row as an outline is made of.
-    pub(crate) fn bare(record: &CheckpointRecord) -> Box<Self> {
-        let record = CheckpointRecord {
-            format: record.format,
-            id: record.id,
-            parent: record.parent,
-            base: record.base,
-            head: record.head,
-            run: None,
-            source: record.source,
-            step: record.step,
-            created_at: record.created_at,
-            metadata: SharedMap::default(),
-            parents: SharedMap::default(),
-            shape: Shape::none(),
-            control: Blob::default(),
-            fields: record.fields.clone(),
-            writes: Vec::new(),
-        };
-        Box::new(Self { record, has_shape: false, cuts: Vec::new(), needs_base: false, outline: None })
-    }
-
-    /// Leaves as much of a row that needs no base as an outline is made of.
-    pub(crate) fn strip(&mut self) {
-        let CheckpointRecord { run, metadata, parents, shape, control, writes, .. } = &mut self.record;
-        (*run, *metadata, *parents) = (None, SharedMap::default(), SharedMap::default());
-        (*shape, *control, *writes) = (Shape::none(), Blob::default(), Vec::new());
-        (self.has_shape, self.needs_base, self.outline) = (false, false, None);
-    }
 }
 
 /// A write in the tail of a field that lies in the base's control part.
@@ -80,16 +44,16 @@ pub(crate) struct Pending {
 pub(crate) struct Missing(pub(crate) String);
 
 /// Boxed: they are moved about, and large.
-pub(crate) type Rows = HashMap<CheckpointId, Box<Row>, Seeded>;
+pub(crate) type Rows = HashMap<CheckpointId, Box<Row>>;
 
 /// Rows of one namespace.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct ReadRows {
     pub(crate) rows: Rows,
     pub(crate) pending: Vec<Pending>,
 }
 
-impl Shelf {
+impl ReadRows {
     /// Whether a row is not here, or not whole, because the one that it cuts from is not.
     pub(crate) fn lacks(&self, id: CheckpointId) -> bool {
         self.rows.get(&id).is_none_or(|row| !row.cuts.is_empty())

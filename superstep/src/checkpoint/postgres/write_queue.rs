@@ -13,20 +13,20 @@ use tokio::sync::oneshot;
 
 use super::PostgresSaver;
 use crate::checkpoint::rows::{NewRow, PendingRow};
-use crate::checkpoint::{CheckpointError, Epoch, Lease, TaskRecord};
+use crate::checkpoint::{CheckpointError, Epoch, Lease};
 use crate::id::{CheckpointId, TaskId};
 
 /// Something to save.
 pub(super) enum Save {
     Checkpoint(NewRow),
-    Writes(PendingRow, TaskRecord),
+    Writes(PendingRow),
 }
 
 impl Save {
     pub(super) fn checkpoint(&self) -> Option<&NewRow> {
         match self {
             Self::Checkpoint(row) => Some(row),
-            Self::Writes(..) => None,
+            Self::Writes(_) => None,
         }
     }
 
@@ -34,7 +34,7 @@ impl Save {
     pub(super) fn pending(&self) -> &[PendingRow] {
         match self {
             Self::Checkpoint(row) => &row.pending,
-            Self::Writes(row, _) => std::slice::from_ref(row),
+            Self::Writes(row) => std::slice::from_ref(row),
         }
     }
 
@@ -42,7 +42,7 @@ impl Save {
     pub(super) fn built_on(&self) -> Option<CheckpointId> {
         match self {
             Self::Checkpoint(row) => row.base,
-            Self::Writes(row, _) => Some(row.checkpoint),
+            Self::Writes(row) => Some(row.checkpoint),
         }
     }
 }
@@ -57,9 +57,9 @@ struct Place {
 
 /// The places that someone saves to at present, and what waits there.
 #[derive(Clone, Default)]
-pub(super) struct Lanes(Arc<Mutex<HashMap<Place, Lane>>>);
+pub(super) struct WriteQueues(Arc<Mutex<HashMap<Place, WriteQueue>>>);
 
-type Lane = VecDeque<Waiting>;
+type WriteQueue = VecDeque<Waiting>;
 
 struct Waiting {
     save: Save,
@@ -76,13 +76,13 @@ impl Place {
     }
 }
 
-impl Lanes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Lane>> {
+impl WriteQueues {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, WriteQueue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Lanes {
+impl std::fmt::Debug for WriteQueues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.lock().keys()).finish()
     }
@@ -93,12 +93,12 @@ impl std::fmt::Debug for Lanes {
 pub(super) fn save(saver: &PostgresSaver, lease: Lease<'_>, save: Save) -> Underway {
     let (answer, result) = oneshot::channel();
     let (place, waiting) = (Place::of(lease), Waiting { save, answer });
-    let mut lanes = saver.lanes.lock();
-    if let Some(lane) = lanes.get_mut(&place) {
-        lane.push_back(waiting);
+    let mut queues = saver.queues.lock();
+    if let Some(queue) = queues.get_mut(&place) {
+        queue.push_back(waiting);
         return Underway { work: None, result };
     }
-    lanes.insert(place.clone(), Lane::from([waiting]));
+    queues.insert(place.clone(), WriteQueue::from([waiting]));
     let worker = Worker { saver: saver.clone(), place, is_done: false };
     let mut underway = Underway { work: Some(Box::pin(worker.work())), result };
     if !lease.is_awaited {
@@ -175,19 +175,19 @@ impl Worker {
 
     /// What goes together next.
     fn next(&self) -> impl Iterator<Item = Waiting> + use<> {
-        let mut lanes = self.saver.lanes.lock();
-        let lane = lanes.get_mut(&self.place).map(|lane| {
+        let mut queues = self.saver.queues.lock();
+        let queue = queues.get_mut(&self.place).map(|queue| {
             let mut chain = Chain::default();
-            let together = lane.iter().take_while(|waiting| chain.takes(&waiting.save)).count();
-            lane.drain(..together).collect::<Vec<_>>()
+            let together = queue.iter().take_while(|waiting| chain.takes(&waiting.save)).count();
+            queue.drain(..together).collect::<Vec<_>>()
         });
-        lane.into_iter().flatten()
+        queue.into_iter().flatten()
     }
 
     fn end_if_idle(&mut self) {
-        let mut lanes = self.saver.lanes.lock();
-        if lanes.get(&self.place).is_none_or(Lane::is_empty) {
-            lanes.remove(&self.place);
+        let mut queues = self.saver.queues.lock();
+        if queues.get(&self.place).is_none_or(WriteQueue::is_empty) {
+            queues.remove(&self.place);
             self.is_done = true;
         }
     }
@@ -197,7 +197,7 @@ impl Drop for Worker {
     /// If it ends early, nobody would ever answer those who wait.
     fn drop(&mut self) {
         if !self.is_done {
-            self.saver.lanes.lock().remove(&self.place);
+            self.saver.queues.lock().remove(&self.place);
         }
     }
 }
