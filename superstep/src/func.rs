@@ -350,9 +350,8 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         };
         let boxed = AnyNode::new("", start);
         let ty: Arc<dyn StateType> = Arc::new(Typed::<Returned>::new(Arc::new(()), Some(Codec::of())));
-        let mut options = NodeRules::default();
-        options.retry = (!self.retry.is_empty()).then_some(self.retry);
-        options.timeout = timeout;
+        let retry = (!self.retry.is_empty()).then_some(self.retry);
+        let options = NodeRules { retry, timeout, ..NodeRules::default() };
         let mut node = node_plan(&self.name, boxed, options, ty.fields());
         node.triggers.push(0);
         node.returns = true;

@@ -366,7 +366,7 @@ impl<'a> Step<'a> {
         let (plan, ty) = (self.plan, &*self.plan.ty);
         let Live { state, scratch, present, versions, max_version, journal, .. } = &mut *self.live;
         let (version, updated, merging) = (self.version, &mut self.updated, self.merging);
-        let noted = Versions { plan, versions, max_version, present, journal, updated, version };
+        let noted = Noted { plan, versions, max_version, present, journal, updated, version };
         let (mut sources, mut writes) = (SmallVec::<[Source<'_>; 1]>::new(), SmallVec::<[&mut Writes; 1]>::new());
         for writer in writers {
             sources.push((writer.node, &writer.encoded));
@@ -483,15 +483,15 @@ impl<'a> Step<'a> {
     }
 
     #[inline(always)]
-    fn versions(&mut self) -> Versions<'_> {
+    fn versions(&mut self) -> Noted<'_> {
         let Live { present, versions, max_version, journal, .. } = &mut *self.live;
         let (plan, updated, version) = (self.plan, &mut self.updated, self.version);
-        Versions { plan, versions, max_version, present, journal, updated, version }
+        Noted { plan, versions, max_version, present, journal, updated, version }
     }
 }
 
 /// What is noted of channels that change.
-struct Versions<'a> {
+struct Noted<'a> {
     plan: &'a Plan,
     versions: &'a mut Vec<u64>,
     max_version: &'a mut u64,
@@ -501,7 +501,7 @@ struct Versions<'a> {
     version: u64,
 }
 
-impl Versions<'_> {
+impl Noted<'_> {
     #[inline(always)]
     fn bump(&mut self, channel: usize) {
         self.versions[channel] = self.version;
@@ -531,7 +531,7 @@ impl Versions<'_> {
 
 /// Notes what is merged.
 struct Watch<'a> {
-    noted: Versions<'a>,
+    noted: Noted<'a>,
     scratch: &'a mut Vec<Scratch>,
     unused: Scratch,
     sources: &'a [Source<'a>],

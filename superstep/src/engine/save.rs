@@ -256,7 +256,7 @@ impl Saver {
         let is_other = |bridge: &Bridge| has_lost_work && bridge.is_named_otherwise(plan);
         let bridge = bridge.map(|bridge| self.of_this_graph(plan, bridge, is_other)).transpose()?;
         let has_known_node = bridge.as_ref().is_none_or(|bridge| bridge.knows_a_node(plan));
-        let pending = self.decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
+        let pending = decode_pending(plan, bridge.as_ref(), writes, &mut live.lost);
         let pending = pending.or_else(|why| {
             let error = self.fail(id, "pending writes", why.to_string());
             if !why.is_too_deep() {
@@ -373,7 +373,7 @@ impl Saver {
         for field in fields {
             let Some(place) = plan.field_named(&field.name) else { continue };
             let fail = |why: String| self.fail(id, format!("field `{}`", field.name), why);
-            let size = match self.decode_field(plan, place, field, state) {
+            let size = match decode_field(plan, place, field, state) {
                 Ok(size) => size,
                 Err(why) if why.is_too_deep() => {
                     too_deep.push(TooDeep { field: Some(place), error: fail(why.to_string()) });
@@ -393,59 +393,6 @@ impl Saver {
         }
         live.journal = Some(journal);
         Ok(())
-    }
-
-    fn decode_field(
-        &self,
-        plan: &Plan,
-        place: usize,
-        field: &SavedField,
-        state: &mut Snapshot,
-    ) -> Result<TailSize, CodecError> {
-        if keeps_last(plan.kind(place)) && !field.tail.is_empty() {
-            return Err(CodecError::new(lost_reducer(&field.name)));
-        }
-        if let Some(whole) = &field.whole {
-            let decoded = plan.ty.decode_field(state, place, whole);
-            decoded.map_err(|error| misfit(whole, error))?;
-        }
-        let mut scratch = Scratch::default();
-        for bytes in &field.tail {
-            let mut write = Writes::default();
-            plan.ty.decode_write(&mut write, place, bytes, false).map_err(|error| misfit(bytes, error))?;
-            let merged = merge_again(plan, state, write, &mut scratch);
-            merged.map_err(|e| CodecError::new(e.to_string()))?;
-        }
-        let tail = field.tail.iter().map(|b| b.len()).sum();
-        Ok(TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail))
-    }
-
-    fn decode_pending(
-        &self,
-        plan: &Plan,
-        bridge: Option<&Bridge>,
-        records: Vec<TaskRecord>,
-        lost: &mut Vec<String>,
-    ) -> Result<Pending, CodecError> {
-        let mut pending = Pending::default();
-        for record in records {
-            let (task, is_null) = (record.task, record.task == TaskId::NULL);
-            if is_null {
-                pending.null_log = record.writes.clone();
-            }
-            let record = match bridge {
-                Some(bridge) => bridge.record(plan, record, lost).map_err(CodecError::new)?,
-                None => record,
-            };
-            let mut writes = TaskWrites::from_record(plan, &record)?;
-            if is_null {
-                pending.null_resume = writes.rest_mut().resume.take().and_then(|mut answers| answers.given.pop());
-                pending.null = writes;
-            } else {
-                pending.tasks.push((task, writes));
-            }
-        }
-        Ok(pending)
     }
 
     /// Makes the record of a checkpoint: what changed in the live state since the last one.
@@ -632,6 +579,52 @@ impl Saver {
         let _turn = self.queue.turn().await;
         self.queue.settle().await
     }
+}
+
+fn decode_field(plan: &Plan, place: usize, field: &SavedField, state: &mut Snapshot) -> Result<TailSize, CodecError> {
+    if keeps_last(plan.kind(place)) && !field.tail.is_empty() {
+        return Err(CodecError::new(lost_reducer(&field.name)));
+    }
+    if let Some(whole) = &field.whole {
+        let decoded = plan.ty.decode_field(state, place, whole);
+        decoded.map_err(|error| misfit(whole, error))?;
+    }
+    let mut scratch = Scratch::default();
+    for bytes in &field.tail {
+        let mut write = Writes::default();
+        plan.ty.decode_write(&mut write, place, bytes, false).map_err(|error| misfit(bytes, error))?;
+        let merged = merge_again(plan, state, write, &mut scratch);
+        merged.map_err(|e| CodecError::new(e.to_string()))?;
+    }
+    let tail = field.tail.iter().map(|b| b.len()).sum();
+    Ok(TailSize::read_back(field.whole.as_ref().map_or(0, |b| b.len()), tail))
+}
+
+fn decode_pending(
+    plan: &Plan,
+    bridge: Option<&Bridge>,
+    records: Vec<TaskRecord>,
+    lost: &mut Vec<String>,
+) -> Result<Pending, CodecError> {
+    let mut pending = Pending::default();
+    for record in records {
+        let (task, is_null) = (record.task, record.task == TaskId::NULL);
+        if is_null {
+            pending.null_log = record.writes.clone();
+        }
+        let record = match bridge {
+            Some(bridge) => bridge.record(plan, record, lost).map_err(CodecError::new)?,
+            None => record,
+        };
+        let mut writes = TaskWrites::from_record(plan, &record)?;
+        if is_null {
+            pending.null_resume = writes.rest_mut().resume.take().and_then(|mut answers| answers.given.pop());
+            pending.null = writes;
+        } else {
+            pending.tasks.push((task, writes));
+        }
+    }
+    Ok(pending)
 }
 
 /// A save that a checkpointer was asked for; a panic of it is a save that failed.

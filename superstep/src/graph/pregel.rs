@@ -396,12 +396,14 @@ impl PregelBuilder {
         let mut nodes = Vec::new();
         for (name, builder) in self.nodes {
             names.insert(name.as_str().into(), nodes.len());
-            let mut options = NodeRules::default();
-            options.retry = (!builder.retry.is_empty()).then(|| builder.retry.clone());
-            options.timeout = builder.timeout;
-            options.cache = builder.cache.clone().map(|policy| policy.rule);
-            options.metadata = builder.metadata.clone();
-            options.fields = Some(builder.reads.clone());
+            let options = NodeRules {
+                retry: (!builder.retry.is_empty()).then(|| builder.retry.clone()),
+                timeout: builder.timeout,
+                cache: builder.cache.clone().map(|policy| policy.rule),
+                metadata: builder.metadata.clone(),
+                fields: Some(builder.reads.clone()),
+                ..NodeRules::default()
+            };
             let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(place).collect();
             let mut node = node_plan(&name, builder.boxed(), options, ty.fields());
             node.triggers = triggers;

@@ -105,7 +105,7 @@ impl From<Send> for Goto {
 
 /// An update and where to go next; from outside, also an answer to a question.
 ///
-/// AnyOutcome by a node, `goto` adds to the node's static edges, it does not replace them.
+/// Returned by a node, `goto` adds to the node's static edges, it does not replace them.
 ///
 /// ```
 /// use superstep::{AgentState, AgentStateUpdate, Command, Message};

@@ -346,7 +346,7 @@ impl<S: State> Typed<S> {
     }
 
     /// Takes the puts out of writes, in order.
-    fn take_all(&self, mut writes: Writes) -> Puts<S> {
+    fn take_all(mut writes: Writes) -> Puts<S> {
         let places = std::mem::take(&mut writes.places);
         places.iter().map(|place| take::<S>(&mut writes, place)).collect()
     }
@@ -410,7 +410,7 @@ impl<S: State> StateType for Typed<S> {
         if !writes.places.iter().any(|place| place.origin == Origin::WholeState) {
             return writes;
         }
-        let puts = self.take_all(writes);
+        let puts = Self::take_all(writes);
         self.whole(changes_to(given.get::<S>(), &self.schema, puts))
     }
 
@@ -515,7 +515,7 @@ impl<S: State> StateType for Typed<S> {
     fn savable(&self, state: &Snapshot, writes: Writes) -> Result<Writes, InvalidUpdate> {
         match self.codec.get() {
             Some(codec) if writes.places.iter().any(|place| self.is_unsaved(&writes, place)) => {
-                let puts = self.take_all(writes).into_vec();
+                let puts = Self::take_all(writes).into_vec();
                 Ok(self.whole(codec.savable(state.get::<S>(), puts)?))
             }
             _ => Ok(writes),
@@ -529,5 +529,157 @@ impl<S: State> StateType for Typed<S> {
     fn field_json(&self, state: &Snapshot, field: usize) -> Result<Option<Value>, CodecError> {
         let Some(write) = state.get::<S>().read(&self.schema, field) else { return Ok(None) };
         (self.codec()?.to_json)(&self.schema, &write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::JsonState;
+    use crate::message::Message;
+    use crate::state::{AgentState, IntoUpdate, Persist};
+    use crate::workflow::{StateMutation, Workflow, WorkflowState};
+
+    /// Collects what is told of a merge.
+    #[derive(Default)]
+    struct Told {
+        scratch: Scratch,
+        merged: Vec<(usize, Change)>,
+    }
+
+    impl MergeWatch for Told {
+        fn copying(&mut self) {}
+
+        fn merging(&mut self, _: usize) -> &mut Scratch {
+            &mut self.scratch
+        }
+
+        fn merged(&mut self, result: Result<Change, InvalidUpdate>, due: &[Due]) -> Result<(), InvalidUpdate> {
+            self.merged.push((due[0].field, result?));
+            Ok(())
+        }
+    }
+
+    fn typed<S: Persist>(schema: S::Schema) -> Typed<S> {
+        Typed::new(Arc::new(schema), Some(Codec::of()))
+    }
+
+    fn admitted<S: State>(ty: &Typed<S>, update: impl IntoUpdate<S>) -> Writes {
+        let puts = update.into_update().into_puts().expect("it is an update");
+        ty.admit(AnyUpdate::of::<S>(puts), None).expect("it is of this state")
+    }
+
+    fn merge<S: State>(ty: &Typed<S>, state: &mut Snapshot, mut writes: Writes) -> Vec<(usize, Change)> {
+        let mut told = Told::default();
+        let places = writes.places().to_vec();
+        let mut due: Vec<Due> = places.iter().enumerate().map(|(at, place)| Due::new(place, 0, at)).collect();
+        due.sort_by_key(|due| due.field);
+        ty.merge(state, &mut [&mut writes], &due, &mut told).expect("the rules take it");
+        told.merged
+    }
+
+    /// What is erased does what the state itself does: it is merged, saved and read back, and shown alike.
+    fn check<S: Persist>(ty: &Typed<S>, update: impl IntoUpdate<S>, shown: &Value) {
+        let writes = admitted(ty, update);
+        for place in writes.places() {
+            let (mut again, bytes) = (Writes::default(), ty.encode_write(&writes, place).expect("it is encoded"));
+            ty.decode_write(&mut again, place.field, &bytes, place.overwrite).expect("it is decoded");
+            let one = ty.write_json(&writes, place).expect("it is shown");
+            assert_eq!(ty.write_json(&again, &again.places()[0]).expect("it is shown"), one);
+        }
+        let mut state = ty.empty();
+        assert!(merge(ty, &mut state, writes).iter().all(|(_, change)| *change == Change::Set));
+        let json = |state: &Snapshot| {
+            let fields = ty.fields().iter().enumerate();
+            let shown = fields.filter_map(|(ix, spec)| Some((spec.name().to_owned(), ty.field_json(state, ix).ok()??)));
+            Value::Object(shown.collect())
+        };
+        assert_eq!(json(&state), *shown);
+        let mut read = ty.empty();
+        for field in (0..ty.fields().len()).filter(|field| ty.has_value(&state, *field)) {
+            let bytes = ty.encode_field(&state, field).expect("it is encoded");
+            ty.decode_field(&mut read, field, &bytes).expect("it is decoded");
+        }
+        assert_eq!(json(&read), *shown);
+    }
+
+    #[derive(Clone, Default)]
+    struct Count(u32);
+
+    #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+    struct Add(u32);
+
+    impl StateMutation<Count> for Add {
+        fn apply(self, state: &mut Count) {
+            state.0 += self.0;
+        }
+    }
+
+    impl WorkflowState for Count {
+        type Checkpoint = u32;
+        type Mutation = Add;
+        fn snapshot(&self) -> u32 {
+            self.0
+        }
+        fn restore(count: u32) -> Self {
+            Self(count)
+        }
+    }
+
+    #[test]
+    fn states_of_every_kind_are_merged_saved_and_shown_as_by_themselves() {
+        let said = Message::user("hi").with_id("a");
+        let conversation = json!({ "messages": [{ "id": "a", "type": "user", "content": "hi" }] });
+        check(&typed::<AgentState>(()), AgentState { messages: vec![said] }, &conversation);
+        let fields = JsonState::schema().append("log").last_value("topic");
+        check(
+            &typed::<JsonState>(fields),
+            json!({ "log": ["one"], "topic": "tea" }),
+            &json!({ "log": ["one"], "topic": "tea" }),
+        );
+        check(&typed::<Workflow<Count>>(()), Workflow::<Count>::mutate([Add(2), Add(3)]), &json!({ "state": 5 }));
+    }
+
+    #[test]
+    fn a_state_that_somebody_holds_is_copied_before_it_is_changed_and_no_other() {
+        let ty = typed::<AgentState>(());
+        let say = |text: &str| admitted(&ty, AgentState { messages: vec![Message::user(text)] });
+        let mut state = ty.empty();
+        merge(&ty, &mut state, say("one"));
+        let place = std::ptr::from_ref(state.get::<AgentState>());
+        merge(&ty, &mut state, say("two"));
+        assert_eq!(std::ptr::from_ref(state.get::<AgentState>()), place, "nobody else held it");
+
+        let held = state.share::<AgentState>();
+        merge(&ty, &mut state, say("three"));
+        assert_eq!((held.messages.len(), state.get::<AgentState>().messages.len()), (2, 3));
+
+        let weak = Arc::downgrade(&state.share::<AgentState>());
+        merge(&ty, &mut state, say("four"));
+        assert!(weak.upgrade().is_none(), "it was copied, and what was before is gone");
+        assert_eq!(state.get::<AgentState>().messages.len(), 4);
+    }
+
+    #[test]
+    fn writes_are_chosen_joined_and_copied_without_a_look_at_their_values() {
+        let ty = typed::<JsonState>(JsonState::schema().last_value("a").last_value("b").last_value("c"));
+        let mut writes = admitted(&ty, json!({ "a": 1, "b": 2, "unknown": 0 })).only(|field| field == 1);
+        writes.extend(admitted(&ty, json!({ "c": 3 })));
+        let copy = writes.clone();
+        assert_eq!(writes.places().iter().map(|place| place.field).collect::<Vec<_>>(), [1, 2]);
+        for writes in [writes, copy] {
+            let mut state = ty.empty();
+            merge(&ty, &mut state, writes);
+            assert_eq!(ty.field_json(&state, 0).expect("it is shown"), None);
+            assert_eq!(ty.field_json(&state, 2).expect("it is shown"), Some(json!(3)));
+        }
+    }
+
+    #[test]
+    fn an_update_of_another_state_is_refused() {
+        let update = AnyUpdate::of::<AgentState>(SmallVec::from_iter([Put::merge(vec![Message::user("hi")])]));
+        assert!(typed::<Workflow<Count>>(()).admit(update, None).is_err());
     }
 }

@@ -18,8 +18,6 @@ use crate::snapshot::StateSnapshot;
 use crate::state::erased::{AnyState, Typed};
 use crate::state::{Persist, State};
 
-/// How to show a state: known to the graph if it saves, and to callers who know that the state can be saved.
-
 /// One event of a stream.
 ///
 /// ```
@@ -340,9 +338,9 @@ impl<S: ?Sized> Clone for NodeUpdate<S> {
     fn clone(&self) -> Self {
         Self {
             node: self.node.clone(),
-            step: self.step.clone(),
-            task: self.task.clone(),
-            cached: self.cached.clone(),
+            step: self.step,
+            task: self.task,
+            cached: self.cached,
             writes: self.writes.clone(),
             state: PhantomData,
         }
@@ -391,7 +389,7 @@ fn update_json(node: &str, cached: bool, update: Value) -> Value {
 
 fn start_json(
     (id, name): (TaskId, &str),
-    input: Value,
+    input: &Value,
     triggers: &[String],
     said: &BTreeMap<String, Value>,
     tags: &[String],
@@ -406,13 +404,13 @@ fn start_json(
     value
 }
 
-fn end_json((id, name): (TaskId, &str), error: Option<&TaskError>, result: Value, interrupts: &[Interrupt]) -> Value {
+fn end_json((id, name): (TaskId, &str), error: Option<&TaskError>, result: &Value, interrupts: &[Interrupt]) -> Value {
     json!({
         "id": id.to_string(), "name": name, "error": error.map(|e| &e.message), "result": result, "interrupts": interrupts,
     })
 }
 
-fn debug_json(step: i64, at: SystemTime, kind: &str, payload: Option<Value>) -> Value {
+fn debug_json(step: i64, at: SystemTime, kind: &str, payload: Option<&Value>) -> Value {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     json!({ "step": step, "timestamp": since.as_secs_f64(), "type": kind, "payload": payload })
 }
@@ -472,7 +470,7 @@ pub struct TaskStart<S: ?Sized> {
 impl<S: ?Sized> Clone for TaskStart<S> {
     fn clone(&self) -> Self {
         Self {
-            id: self.id.clone(),
+            id: self.id,
             name: self.name.clone(),
             triggers: self.triggers.clone(),
             metadata: self.metadata.clone(),
@@ -493,7 +491,7 @@ impl<S: State> TaskStart<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        start_json((self.id, &self.name), self.input.json(by), &self.triggers, &self.metadata, &self.tags)
+        start_json((self.id, &self.name), &self.input.json(by), &self.triggers, &self.metadata, &self.tags)
     }
 }
 
@@ -520,7 +518,7 @@ pub struct TaskEnd<S: ?Sized> {
 impl<S: ?Sized> Clone for TaskEnd<S> {
     fn clone(&self) -> Self {
         Self {
-            id: self.id.clone(),
+            id: self.id,
             name: self.name.clone(),
             error: self.error.clone(),
             interrupts: self.interrupts.clone(),
@@ -540,7 +538,7 @@ impl<S: State> TaskEnd<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        end_json((self.id, &self.name), self.error.as_ref(), self.writes.as_named_result(by), &self.interrupts)
+        end_json((self.id, &self.name), self.error.as_ref(), &self.writes.as_named_result(by), &self.interrupts)
     }
 }
 
@@ -589,6 +587,6 @@ impl<S: State> DebugEvent<S> {
     }
 
     fn json(&self, by: By<'_>) -> Value {
-        debug_json(self.step, self.at, self.kind(), self.event.json(by))
+        debug_json(self.step, self.at, self.kind(), self.event.json(by).as_ref())
     }
 }
