@@ -165,8 +165,8 @@ impl<S: ?Sized> std::fmt::Debug for StateSnapshot<S> {
 /// A task of the next step.
 ///
 /// ```
-/// use superstep::{AgentState, TaskSnapshot};
-/// fn show(task: &TaskSnapshot<AgentState>) { println!("{}: {:?}", task.name, task.error); }
+/// use superstep::TaskSnapshot;
+/// fn show(task: &TaskSnapshot) { println!("{}: {:?}", task.name, task.error); }
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]

@@ -108,7 +108,7 @@ impl NodeBuilder {
     ///
     /// ```
     /// use serde_json::{json, Value};
-    /// use superstep::{Context, LastValue, MemoryStore, NodeBuilder, Pregel, StoreHandle};
+    /// use superstep::{Context, LastValue, MemoryStore, NodeBuilder, Pregel, Store, StoreHandle};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let keep = NodeBuilder::new().subscribe_only("in").then(async |value: Value, cx: Context, store: StoreHandle| {
