@@ -116,6 +116,8 @@ impl<S: Conversation + Persist> Supervisor<S> {
         let known = names.clone();
         let may_end = move |state: &S| member::handed_over(state.conversation(), &known).map(|_| END);
         let mut graph = StateGraph::new();
+        // Whom the conversation is handed to is looked at by the paths, which know who is there.
+        graph.ignore_unknown_targets(true);
         member::add(&mut graph, lead, |state: &S| state.conversation().to_vec(), names.clone())
             .add_edge(START, &*self.name)
             .add_conditional_edges_with_map(&*self.name, may_end, [(END, END)])

@@ -61,6 +61,8 @@ impl<S: Conversation + Persist> Swarm<S> {
         TeamError::unless_empty(self.mistakes(&names))?;
         let first = self.first.unwrap_or_else(|| names[0].clone());
         let mut graph = StateGraph::new();
+        // Whom the conversation is handed to is looked at by the paths, which know who is there.
+        graph.ignore_unknown_targets(true);
         for agent in self.agents {
             let (name, known) = (agent.name().to_owned(), names.clone());
             let others = names.iter().filter(|other| **other != name).cloned().collect();
