@@ -584,7 +584,10 @@ pub(crate) fn local_state(plan: &Plan, state: &Snapshot, writes: &Writes) -> Res
         due.sort_by_key(|due| due.field);
         let unwritten: Vec<usize> =
             plan.transient.iter().copied().filter(|field| !due.iter().any(|due| due.field == *field)).collect();
-        plan.ty.merge(&mut local, &mut [&mut writes], &due, &mut Copied { merging, scratch: Scratch::default() })?;
+        for due in due.chunk_by(|one, next| one.field == next.field) {
+            let mut watch = Unwatched { merging, scratch: &mut Scratch::default() };
+            plan.ty.merge(&mut local, &mut [&mut writes], due, &mut watch)?;
+        }
         for field in unwritten {
             merging.set(Work::Merge(field));
             plan.ty.reset(&mut local, field);
@@ -592,28 +595,6 @@ pub(crate) fn local_state(plan: &Plan, state: &Snapshot, writes: &Writes) -> Res
         Ok(())
     })?;
     Ok(local)
-}
-
-/// Merges into a copy: each field has scratch of its own.
-struct Copied<'a> {
-    merging: &'a Merging,
-    scratch: Scratch,
-}
-
-impl MergeWatch for Copied<'_> {
-    fn copying(&mut self) {
-        self.merging.set(Work::Copy);
-    }
-
-    fn merging(&mut self, field: usize) -> &mut Scratch {
-        self.merging.set(Work::Merge(field));
-        self.scratch = Scratch::default();
-        &mut self.scratch
-    }
-
-    fn merged(&mut self, result: Result<Change, InvalidUpdate>, _: &[Due]) -> Result<(), InvalidUpdate> {
-        result.map(drop)
-    }
 }
 
 /// Merges a write that was saved into a field, as it was merged before it was saved.
