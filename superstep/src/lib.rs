@@ -70,7 +70,7 @@ mod schema;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod database;
 mod checkpoint;
-mod store;
+pub mod store;
 mod cache;
 mod snapshot;
 mod stream;

@@ -3,6 +3,7 @@
 //! A store has one operation, [`Store::batch`]; every other method is a batch of one. So what holds for a batch
 //! (checked before it is applied, answered in order, reads before writes) holds everywhere.
 
+pub mod backend;
 mod cursor;
 mod embedder;
 mod error;

@@ -46,7 +46,8 @@ use async_trait::async_trait;
 use super::Broken;
 use super::Report;
 use super::claims::clauses;
-use crate::{Item, Namespace, SearchQuery, Store, StoreError, StoreIndex, TtlConfig};
+pub use crate::store::backend::StoreSetup;
+use crate::{Item, Namespace, SearchQuery, Store, StoreError};
 
 /// Makes the stores that are checked.
 #[async_trait]
@@ -56,25 +57,6 @@ pub trait StoreMaker: Send + Sync + 'static {
 
     /// Lets so much time pass for the stores it made.
     async fn advance(&self, time: Duration);
-}
-
-/// How a store is to be set up.
-///
-/// ```
-/// use superstep::MemoryStore;
-/// use superstep::conformance::store::StoreSetup;
-///
-/// let setup = StoreSetup::default();
-/// let store = MemoryStore::new().with_ttl(setup.ttl).with_index(setup.index);
-/// # drop(store);
-/// ```
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct StoreSetup {
-    /// How long items live.
-    pub ttl: TtlConfig,
-    /// What can be searched for.
-    pub index: StoreIndex,
 }
 
 /// Checks all clauses, each on a store of its own. Some spawn tasks: call it in a tokio runtime.

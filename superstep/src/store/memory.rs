@@ -12,9 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::page::{PageInWork, Verdict};
-use super::prepare::{Ready, ReadyPut, ReadySearch, Setup};
-use super::rank::{Ranking, Scores};
+use super::backend::{PageBuilder, PreparedOp, PreparedPut, PreparedSearch, Ranking, Scores, StoreSetup, Verdict};
 use super::{
     Cursor, Item, Namespace, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig,
 };
@@ -34,7 +32,7 @@ use super::{
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    setup: Setup,
+    setup: StoreSetup,
     items: Arc<Mutex<Items>>,
 }
 
@@ -88,7 +86,7 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn batch(&self, ops: Vec<StoreOp>) -> Result<Vec<StoreReply>, StoreError> {
-        let ops = self.setup.ready(ops).await?;
+        let ops = self.setup.prepare(ops).await?;
         let now = Instant::now();
         let mut items = self.lock();
         items.sweep(now);
@@ -131,9 +129,9 @@ type Found<'a> = (&'a Namespace, &'a String, &'a Entry);
 
 impl Items {
     /// Whether the conditions of all puts hold.
-    fn check(&self, ops: &[Ready]) -> Result<(), StoreError> {
+    fn check(&self, ops: &[PreparedOp]) -> Result<(), StoreError> {
         ops.iter().try_for_each(|op| match op {
-            Ready::Put(put) => {
+            PreparedOp::Put(put) => {
                 let found = self.entry(&put.namespace, &put.key).map(|entry| entry.version);
                 put.only_if.check(&put.namespace, &put.key, found)
             }
@@ -141,9 +139,9 @@ impl Items {
         })
     }
 
-    fn read(&mut self, op: &Ready, now: Instant) -> StoreReply {
+    fn read(&mut self, op: &PreparedOp, now: Instant) -> StoreReply {
         match op {
-            Ready::Get { namespace, key, refresh } => {
+            PreparedOp::Get { namespace, key, refresh } => {
                 // As in LangGraph, a namespace that was only read is listed too.
                 self.by_namespace.entry(namespace.clone()).or_default();
                 let item = self.entry(namespace, key).map(|entry| entry.to_item(namespace, key));
@@ -152,23 +150,23 @@ impl Items {
                 }
                 StoreReply::Item(item)
             }
-            Ready::Search(search) => {
+            PreparedOp::Search(search) => {
                 let page = self.search(search);
                 if search.refresh {
                     self.refresh(&page.items, now);
                 }
                 StoreReply::Page(page)
             }
-            Ready::ListNamespaces(query) => StoreReply::Namespaces(query.pick(self.by_namespace.keys())),
-            Ready::Put(_) | Ready::Delete { .. } => StoreReply::Done,
+            PreparedOp::ListNamespaces(query) => StoreReply::Namespaces(query.pick(self.by_namespace.keys())),
+            PreparedOp::Put(_) | PreparedOp::Delete { .. } => StoreReply::Done,
         }
     }
 
-    fn write(&mut self, op: Ready, reply: &mut StoreReply, now: Instant) {
+    fn write(&mut self, op: PreparedOp, reply: &mut StoreReply, now: Instant) {
         match op {
-            Ready::Put(put) => *reply = StoreReply::Stored(self.put(*put, now)),
-            Ready::Delete { namespace, key } => self.remove(&namespace, &key),
-            Ready::Get { .. } | Ready::Search(_) | Ready::ListNamespaces(_) => {}
+            PreparedOp::Put(put) => *reply = StoreReply::Stored(self.put(*put, now)),
+            PreparedOp::Delete { namespace, key } => self.remove(&namespace, &key),
+            PreparedOp::Get { .. } | PreparedOp::Search(_) | PreparedOp::ListNamespaces(_) => {}
         }
     }
 
@@ -176,12 +174,12 @@ impl Items {
         self.by_namespace.get(namespace)?.get(key)
     }
 
-    fn search(&self, search: &ReadySearch) -> SearchPage {
+    fn search(&self, search: &PreparedSearch) -> SearchPage {
         let found = match &search.ranking {
             None => self.in_order_of_puts(&search.query),
             Some(ranking) => self.by_rank(&search.query, ranking),
         };
-        let mut page = PageInWork::new(&search.query);
+        let mut page = PageBuilder::new(&search.query);
         for (cursor, (namespace, key, entry)) in found {
             match page.judge(&entry.value) {
                 Verdict::Pass => {}
@@ -220,8 +218,8 @@ impl Items {
             .flat_map(|(namespace, entries)| entries.iter().map(move |(key, entry)| (namespace, key, entry)))
     }
 
-    fn put(&mut self, put: ReadyPut, now: Instant) -> u64 {
-        let ReadyPut { namespace, key, value, ttl, words, vectors, only_if: _ } = put;
+    fn put(&mut self, put: PreparedPut, now: Instant) -> u64 {
+        let PreparedPut { namespace, key, value, ttl, words, vectors, only_if: _ } = put;
         self.last_version += 1;
         let version = self.last_version;
         let updated_at = SystemTime::now();

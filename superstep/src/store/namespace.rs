@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{StoreError, limits};
 
 /// The label of a pattern that stands for any label.
-pub(super) const WILDCARD: &str = "*";
+const WILDCARD: &str = "*";
 
 /// Root labels that no put may use.
 const RESERVED_ROOTS: [&str; 2] = ["langgraph", "superstep"];
@@ -61,6 +61,11 @@ impl Namespace {
     }
 
     /// Whether the first labels match those of `pattern`, in which `*` stands for any label.
+    /// The labels before the first wildcard.
+    pub(super) fn literal(&self) -> Self {
+        Self(self.0.iter().take_while(|label| *label != WILDCARD).cloned().collect())
+    }
+
     pub(crate) fn starts_like(&self, pattern: &Namespace) -> bool {
         self.0.get(..pattern.0.len()).is_some_and(|labels| are_like(labels, &pattern.0))
     }

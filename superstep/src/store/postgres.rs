@@ -17,7 +17,7 @@ use self::pgvector::Pgvector;
 pub use self::pgvector::VectorSearch;
 use self::read::Reads;
 use self::write::Writes;
-use super::prepare::{Ready, Setup};
+use super::backend::{PreparedOp, StoreSetup};
 use super::{Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig};
 use crate::clock::Clock;
 use crate::database::{PostgresClient as Client, PostgresDatabase};
@@ -41,7 +41,7 @@ use crate::database::{PostgresClient as Client, PostgresDatabase};
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     database: PostgresDatabase,
-    setup: Setup,
+    setup: StoreSetup,
     clock: Clock,
     pgvector: Option<Pgvector>,
 }
@@ -49,7 +49,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// The store in this database.
     pub fn new(database: &PostgresDatabase) -> Self {
-        Self { database: database.clone(), setup: Setup::default(), clock: Clock::system(), pgvector: None }
+        Self { database: database.clone(), setup: StoreSetup::default(), clock: Clock::system(), pgvector: None }
     }
 
     /// Items live as long as `ttl` says, from the next put on.
@@ -74,7 +74,7 @@ impl PostgresStore {
     /// If the database has no pgvector, or the index cannot be created.
     pub async fn with_vector_search(mut self, how: VectorSearch) -> Result<Self, StoreError> {
         let client = self.database.client().await?.unhurried();
-        self.pgvector = Pgvector::set_up(&client, &self.database, how, &self.setup.index).await?;
+        self.pgvector = Pgvector::set_up(&client, &self.database, how, &self.setup).await?;
         Ok(self)
     }
 
@@ -99,21 +99,21 @@ impl PostgresStore {
         Ok(removed)
     }
 
-    async fn write(&self, ops: Vec<Ready>, now: i64) -> Result<Vec<StoreReply>, StoreError> {
+    async fn write(&self, ops: Vec<PreparedOp>, now: i64) -> Result<Vec<StoreReply>, StoreError> {
         let mut client = self.database.client().await?;
         let transaction = self.database.begin(&mut client).await?;
-        let puts = ops.iter().filter(|op| matches!(op, Ready::Put(_))).count();
+        let puts = ops.iter().filter(|op| matches!(op, PreparedOp::Put(_))).count();
         let mut writes = Writes::begin(transaction.client(), &self.database, now, puts).await?;
         let replies = writes.batch(ops).await?;
         transaction.commit().await?;
         Ok(replies)
     }
 
-    async fn read(&self, ops: &[Ready], now: i64) -> Result<Vec<StoreReply>, StoreError> {
+    async fn read(&self, ops: &[PreparedOp], now: i64) -> Result<Vec<StoreReply>, StoreError> {
         let mut client = self.database.client().await?;
         let (replies, refreshed) = match ops {
             // One statement is a snapshot by itself.
-            [Ready::Get { .. }] => answers(Reads::new(&client, &self.database, now), ops).await?,
+            [PreparedOp::Get { .. }] => answers(Reads::new(&client, &self.database, now), ops).await?,
             _ => self.read_snapshot(&mut client, ops, now).await?,
         };
         if !refreshed.is_empty() {
@@ -126,7 +126,7 @@ impl PostgresStore {
         Ok(replies)
     }
 
-    async fn read_snapshot(&self, client: &mut Client, ops: &[Ready], now: i64) -> Result<Answers, StoreError> {
+    async fn read_snapshot(&self, client: &mut Client, ops: &[PreparedOp], now: i64) -> Result<Answers, StoreError> {
         let transaction = self.database.begin_reading(client).await?;
         let reads = Reads::new(transaction.client(), &self.database, now).with(self.pgvector.as_ref());
         let answers = answers(reads, ops).await?;
@@ -138,7 +138,7 @@ impl PostgresStore {
 /// The replies to reads, and the places of items whose time to live is to be restarted.
 type Answers = (Vec<StoreReply>, Vec<u64>);
 
-async fn answers(mut reads: Reads<'_>, ops: &[Ready]) -> Result<Answers, StoreError> {
+async fn answers(mut reads: Reads<'_>, ops: &[PreparedOp]) -> Result<Answers, StoreError> {
     let replies = reads.answer(ops).await?;
     Ok((replies, reads.refreshed))
 }
@@ -146,8 +146,8 @@ async fn answers(mut reads: Reads<'_>, ops: &[Ready]) -> Result<Answers, StoreEr
 #[async_trait]
 impl Store for PostgresStore {
     async fn batch(&self, ops: Vec<StoreOp>) -> Result<Vec<StoreReply>, StoreError> {
-        let ops = self.setup.ready(ops).await?;
+        let ops = self.setup.prepare(ops).await?;
         let now = self.clock.microseconds();
-        if ops.iter().any(Ready::is_write) { self.write(ops, now).await } else { self.read(&ops, now).await }
+        if ops.iter().any(PreparedOp::is_write) { self.write(ops, now).await } else { self.read(&ops, now).await }
     }
 }

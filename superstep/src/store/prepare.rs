@@ -11,60 +11,118 @@ use super::index::{texts, words};
 use super::rank::Ranking;
 use super::words::words_of;
 use super::{
-    Indexing, Namespace, NamespaceQuery, Near, NewItem, PutIf, SearchQuery, StoreError, StoreIndex, StoreOp, TtlConfig,
+    Indexing, Metric, Namespace, NamespaceQuery, Near, NewItem, PutIf, SearchQuery, StoreError, StoreIndex, StoreOp,
+    TtlConfig,
 };
 
 /// How a store is set up.
+///
+/// ```
+/// use superstep::MemoryStore;
+/// use superstep::store::backend::StoreSetup;
+///
+/// let setup = StoreSetup::default();
+/// let store = MemoryStore::new().with_ttl(setup.ttl).with_index(setup.index);
+/// # drop(store);
+/// ```
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Setup {
-    pub(crate) ttl: TtlConfig,
-    pub(crate) index: StoreIndex,
+#[non_exhaustive]
+pub struct StoreSetup {
+    /// How long items live.
+    pub ttl: TtlConfig,
+    /// What can be searched for.
+    pub index: StoreIndex,
 }
 
 /// An op with nothing left to be decided.
 #[derive(Debug)]
-pub(crate) enum Ready {
-    Get { namespace: Namespace, key: String, refresh: bool },
-    Put(Box<ReadyPut>),
-    Delete { namespace: Namespace, key: String },
-    Search(Box<ReadySearch>),
+pub enum PreparedOp {
+    /// To be answered with the item under a key.
+    Get {
+        /// Where it is.
+        namespace: Namespace,
+        /// Its name there.
+        key: String,
+        /// Whether its time to live starts anew.
+        refresh: bool,
+    },
+    /// An item is put.
+    Put(Box<PreparedPut>),
+    /// What is under a key goes.
+    Delete {
+        /// Where it is.
+        namespace: Namespace,
+        /// Its name there.
+        key: String,
+    },
+    /// To be answered with a page of items.
+    Search(Box<PreparedSearch>),
+    /// To be answered with namespaces, which a [`NamespaceList`](super::backend::NamespaceList) gathers.
     ListNamespaces(NamespaceQuery),
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-impl Ready {
-    pub(crate) fn is_write(&self) -> bool {
+impl PreparedOp {
+    /// Whether it changes the store. Writes come after all reads of the batch.
+    pub fn is_write(&self) -> bool {
         matches!(self, Self::Put(_) | Self::Delete { .. })
     }
 }
 
+/// An item that is put, with all that can be searched for.
 #[derive(Debug)]
-pub(crate) struct ReadyPut {
-    pub(crate) namespace: Namespace,
-    pub(crate) key: String,
-    pub(crate) value: Value,
-    pub(crate) ttl: Option<Duration>,
-    pub(crate) only_if: PutIf,
-    pub(crate) words: BTreeSet<String>,
-    pub(crate) vectors: Vec<Vec<f32>>,
+#[non_exhaustive]
+pub struct PreparedPut {
+    /// Where it is put.
+    pub namespace: Namespace,
+    /// Its name there.
+    pub key: String,
+    /// What is put.
+    pub value: Value,
+    /// How long it lives; for good, if there is none.
+    pub ttl: Option<Duration>,
+    /// What must hold before the batch; see [`PutIf::check`].
+    pub only_if: PutIf,
+    /// The distinct words that find it.
+    pub words: BTreeSet<String>,
+    /// The vectors that find it.
+    pub vectors: Vec<Vec<f32>>,
 }
 
+/// A search.
 #[derive(Debug)]
-pub(crate) struct ReadySearch {
-    pub(crate) query: SearchQuery,
-    pub(crate) ranking: Option<Ranking>,
-    pub(crate) refresh: bool,
+#[non_exhaustive]
+pub struct PreparedSearch {
+    /// What is searched for; its filter, limit and offset are for a [`PageBuilder`](super::backend::PageBuilder).
+    pub query: SearchQuery,
+    /// What items are ordered by; if there is none, by their first puts.
+    pub ranking: Option<Ranking>,
+    /// Whether the time to live of what is found starts anew.
+    pub refresh: bool,
 }
 
-impl Setup {
-    /// Checks every op, then makes all vectors of the batch in one call.
-    pub(crate) async fn ready(&self, ops: Vec<StoreOp>) -> Result<Vec<Ready>, StoreError> {
+impl StoreSetup {
+    /// Checks every op, fills defaults in, and makes all vectors of the batch in one call of the embedder.
+    ///
+    /// # Errors
+    ///
+    /// If an op is refused, or the embedder fails.
+    pub async fn prepare(&self, ops: Vec<StoreOp>) -> Result<Vec<PreparedOp>, StoreError> {
         ops.iter().try_for_each(StoreOp::validate)?;
         let texts: Vec<Vec<String>> = ops.iter().map(|op| self.texts_of(op)).collect::<Result<_, _>>()?;
         let counts: Vec<usize> = texts.iter().map(Vec::len).collect();
         let mut vectors = self.embed(texts.concat()).await?.into_iter();
-        let ready = ops.into_iter().zip(counts);
-        ready.map(|(op, count)| self.ready_op(op, vectors.by_ref().take(count).collect())).collect()
+        let with_counts = ops.into_iter().zip(counts);
+        with_counts.map(|(op, count)| self.prepare_op(op, vectors.by_ref().take(count).collect())).collect()
+    }
+
+    /// How many numbers the vectors have; none if there are no vectors.
+    pub fn dimensions(&self) -> Option<usize> {
+        self.index.embedder.as_ref().map(|embedder| embedder.dimensions())
+    }
+
+    /// How the nearness of two vectors is measured.
+    pub fn metric(&self) -> Metric {
+        self.index.metric
     }
 
     /// What has to be embedded for an op.
@@ -94,36 +152,36 @@ impl Setup {
     }
 
     fn check(&self, vector: &[f32], advice: &'static str) -> Result<(), StoreError> {
-        let wanted = self.index.embedder.as_ref().map_or(0, |embedder| embedder.dimensions());
+        let wanted = self.dimensions().unwrap_or(0);
         if vector.len() != wanted || !vector.iter().all(|number| number.is_finite()) {
             return Err(StoreError::Vector { wanted, got: vector.len(), advice });
         }
         Ok(())
     }
 
-    fn ready_op(&self, op: StoreOp, vectors: Vec<Vec<f32>>) -> Result<Ready, StoreError> {
+    fn prepare_op(&self, op: StoreOp, vectors: Vec<Vec<f32>>) -> Result<PreparedOp, StoreError> {
         Ok(match op {
             StoreOp::Get { namespace, key, refresh_ttl } => {
-                Ready::Get { namespace, key, refresh: self.ttl.refreshes(refresh_ttl) }
+                PreparedOp::Get { namespace, key, refresh: self.ttl.refreshes(refresh_ttl) }
             }
-            StoreOp::Put(item) => Ready::Put(Box::new(self.ready_put(item, vectors))),
-            StoreOp::Delete { namespace, key } => Ready::Delete { namespace, key },
+            StoreOp::Put(item) => PreparedOp::Put(Box::new(self.prepare_put(item, vectors))),
+            StoreOp::Delete { namespace, key } => PreparedOp::Delete { namespace, key },
             StoreOp::Search(query) => {
                 let refresh = self.ttl.refreshes(query.refresh_ttl);
                 let ranking = self.ranking(&query, vectors.into_iter().next())?;
-                Ready::Search(Box::new(ReadySearch { query, ranking, refresh }))
+                PreparedOp::Search(Box::new(PreparedSearch { query, ranking, refresh }))
             }
-            StoreOp::ListNamespaces(query) => Ready::ListNamespaces(query),
+            StoreOp::ListNamespaces(query) => PreparedOp::ListNamespaces(query),
         })
     }
 
-    fn ready_put(&self, item: NewItem, vectors: Vec<Vec<f32>>) -> ReadyPut {
+    fn prepare_put(&self, item: NewItem, vectors: Vec<Vec<f32>>) -> PreparedPut {
         let words = match item.indexing {
             Indexing::Never => BTreeSet::new(),
             _ => words(&self.index.parts(&item.value, &item.indexing)),
         };
         let NewItem { namespace, key, value, ttl, only_if, .. } = item;
-        ReadyPut { namespace, key, value, ttl: self.ttl.resolve(ttl), only_if, words, vectors }
+        PreparedPut { namespace, key, value, ttl: self.ttl.resolve(ttl), only_if, words, vectors }
     }
 
     fn ranking(&self, query: &SearchQuery, embedded: Option<Vec<f32>>) -> Result<Option<Ranking>, StoreError> {

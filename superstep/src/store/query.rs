@@ -286,23 +286,43 @@ impl NamespaceQuery {
 
     /// Picks what this query asks for from namespaces in ascending order.
     pub(super) fn pick<'a>(&self, sorted: impl IntoIterator<Item = &'a Namespace>) -> Vec<Namespace> {
-        let mut picking = self.picking();
+        let mut list = NamespaceList::new(self);
         for namespace in sorted {
-            if !picking.offer(namespace) {
+            if !list.offer(namespace) {
                 break;
             }
         }
-        picking.finish()
+        list.finish()
     }
 
-    pub(super) fn picking(&self) -> Picking<'_> {
-        Picking { query: self, last: None, passed: 0, picked: Vec::new() }
+    /// The labels that all namespaces of the answer begin with: those of the prefix before its first wildcard.
+    ///
+    /// ```
+    /// use superstep::{Namespace, NamespaceQuery};
+    ///
+    /// let query = NamespaceQuery::new().prefix(["users", "*", "notes"]);
+    /// assert_eq!(query.literal_prefix(), Namespace::from(["users"]));
+    /// ```
+    pub fn literal_prefix(&self) -> Namespace {
+        self.prefix.literal()
     }
 }
 
 /// Takes namespaces in ascending order until it has what its query asks for.
+///
+/// ```
+/// use superstep::store::backend::NamespaceList;
+/// use superstep::{Namespace, NamespaceQuery};
+///
+/// let query = NamespaceQuery::new().max_depth(1);
+/// let mut list = NamespaceList::new(&query);
+/// for labels in [["notes", "ada"], ["notes", "bob"], ["users", "ada"]] {
+///     assert!(list.offer(&labels.into()), "it wants more");
+/// }
+/// assert_eq!(list.finish(), [Namespace::from(["notes"]), Namespace::from(["users"])]);
+/// ```
 #[derive(Debug)]
-pub(super) struct Picking<'a> {
+pub struct NamespaceList<'a> {
     query: &'a NamespaceQuery,
     /// The last one that was counted, cut. Cutting keeps the order, so equal ones are neighbours.
     last: Option<Namespace>,
@@ -310,9 +330,14 @@ pub(super) struct Picking<'a> {
     picked: Vec<Namespace>,
 }
 
-impl Picking<'_> {
+impl<'a> NamespaceList<'a> {
+    /// An empty list for this query.
+    pub fn new(query: &'a NamespaceQuery) -> Self {
+        Self { query, last: None, passed: 0, picked: Vec::new() }
+    }
+
     /// Looks at the next namespace; whether it wants more.
-    pub(super) fn offer(&mut self, namespace: &Namespace) -> bool {
+    pub fn offer(&mut self, namespace: &Namespace) -> bool {
         if self.picked.len() >= self.query.limit {
             return false;
         }
@@ -332,7 +357,8 @@ impl Picking<'_> {
         true
     }
 
-    pub(super) fn finish(self) -> Vec<Namespace> {
+    /// The namespaces that were taken.
+    pub fn finish(self) -> Vec<Namespace> {
         self.picked
     }
 }

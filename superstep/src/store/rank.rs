@@ -12,19 +12,26 @@ const UNIT: f64 = 1e6;
 
 /// What a search ranks by.
 #[derive(Debug, Clone)]
-pub(crate) struct Ranking {
+#[non_exhaustive]
+pub struct Ranking {
     /// The distinct words to look for.
-    pub(crate) words: Option<Vec<String>>,
-    pub(crate) vector: Option<Vec<f32>>,
-    pub(crate) metric: Metric,
-    pub(crate) words_weight: f64,
+    pub words: Option<Vec<String>>,
+    /// What to be near to.
+    pub vector: Option<Vec<f32>>,
+    /// How nearness is measured.
+    pub metric: Metric,
+    /// The share of the words in the score, from 0 to 1, if there is a vector too.
+    pub words_weight: f64,
 }
 
 /// An item in the order of a search: its score in millionths, and its place in the order of first puts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ranked {
-    pub(crate) score: i64,
-    pub(crate) place: u64,
+#[non_exhaustive]
+pub struct Ranked {
+    /// In millionths.
+    pub score: i64,
+    /// In the order of first puts.
+    pub place: u64,
 }
 
 impl Ranked {
@@ -33,13 +40,14 @@ impl Ranked {
         (std::cmp::Reverse(self.score), self.place)
     }
 
-    pub(crate) fn cursor(&self) -> Cursor {
+    /// The cursor after the item.
+    pub fn cursor(&self) -> Cursor {
         Cursor { place: self.place, score: Some(self.score) }
     }
 }
 
-/// A score as things are ordered by it.
-pub(crate) fn millionths(score: f64) -> i64 {
+/// A score as items are ordered by it.
+pub fn millionths(score: f64) -> i64 {
     (score * UNIT).round() as i64
 }
 
@@ -49,27 +57,28 @@ pub(crate) fn shown(millionths: i64) -> f64 {
     millionths as f64 / UNIT
 }
 
-/// What is known about the items that a search may return.
+/// What is known about the items that a search may return, until they are put in order.
 #[derive(Debug)]
-pub(crate) struct Scores<'a> {
+pub struct Scores<'a> {
     ranking: &'a Ranking,
     by_place: BTreeMap<u64, (usize, Option<f64>)>,
 }
 
 impl<'a> Scores<'a> {
-    pub(crate) fn new(ranking: &'a Ranking) -> Self {
+    /// Nothing yet.
+    pub fn new(ranking: &'a Ranking) -> Self {
         Self { ranking, by_place: BTreeMap::new() }
     }
 
     /// The item holds this many of the words.
-    pub(crate) fn add_words(&mut self, place: u64, found: usize) {
+    pub fn add_words(&mut self, place: u64, found: usize) {
         if found > 0 {
             self.by_place.entry(place).or_default().0 = found;
         }
     }
 
     /// The item has this vector, and perhaps others: the nearest counts.
-    pub(crate) fn add_vector(&mut self, place: u64, vector: &[f32]) {
+    pub fn add_vector(&mut self, place: u64, vector: &[f32]) {
         let Some(target) = self.ranking.vector.as_ref().filter(|target| target.len() == vector.len()) else { return };
         let score = self.ranking.metric.score(target, vector);
         let best = &mut self.by_place.entry(place).or_default().1;
@@ -77,7 +86,7 @@ impl<'a> Scores<'a> {
     }
 
     /// The items in order, those before `after` and at it left out.
-    pub(crate) fn in_order(self, after: Option<Cursor>) -> Vec<Ranked> {
+    pub fn in_order(self, after: Option<Cursor>) -> Vec<Ranked> {
         let rank = |(place, (found, nearness)): (u64, (usize, Option<f64>))| Ranked {
             score: self.ranking.score(found, nearness),
             place,

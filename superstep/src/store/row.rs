@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::namespace::WILDCARD;
-use super::page::{PageInWork, Verdict};
+use super::backend::{PageBuilder, Verdict};
 use super::{Cursor, Item, Namespace, StoreError};
 use crate::clock::time_of;
 
@@ -37,7 +36,7 @@ impl Row {
 
 /// Offers an item to a page; whether the page wants more. Those that it takes are noted if they can expire.
 pub(super) fn offer(
-    page: &mut PageInWork<'_>,
+    page: &mut PageBuilder<'_>,
     row: Row,
     cursor: Cursor,
     expiring: &mut Vec<u64>,
@@ -80,12 +79,6 @@ pub(super) fn range_of(prefix: &Namespace) -> (Vec<u8>, Option<Vec<u8>>) {
     // Bytes of a namespace end with a zero, and no label starts with one.
     let behind = end.last_mut().map(|last| *last = 1);
     (start, behind.map(|()| end))
-}
-
-/// The range of all namespaces that start like a pattern.
-pub(super) fn range_of_pattern(pattern: &Namespace) -> (Vec<u8>, Option<Vec<u8>>) {
-    let literal: Vec<String> = pattern.labels().iter().take_while(|label| *label != WILDCARD).cloned().collect();
-    range_of(&literal.into())
 }
 
 /// A vector as bytes, the least significant first.

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 use self::read::Reads;
 use self::write::Writes;
-use super::prepare::{Ready, Setup};
+use super::backend::{PreparedOp, StoreSetup};
 use super::{Store, StoreError, StoreIndex, StoreOp, StoreReply, TtlConfig};
 use crate::clock::Clock;
 use crate::database::{DatabaseError, SqliteDatabase, Synced};
@@ -34,14 +34,14 @@ use crate::database::{DatabaseError, SqliteDatabase, Synced};
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     database: SqliteDatabase,
-    setup: Setup,
+    setup: StoreSetup,
     clock: Clock,
 }
 
 impl SqliteStore {
     /// The store in this database.
     pub fn new(database: &SqliteDatabase) -> Self {
-        Self { database: database.clone(), setup: Setup::default(), clock: Clock::system() }
+        Self { database: database.clone(), setup: StoreSetup::default(), clock: Clock::system() }
     }
 
     /// The store in this file, which is created if there is none.
@@ -84,7 +84,7 @@ impl SqliteStore {
         self.database.write(Synced::Yes, move |connection| Writes::new(connection, now).sweep()).await
     }
 
-    async fn read(&self, ops: Vec<Ready>, now: i64) -> Result<Vec<StoreReply>, StoreError> {
+    async fn read(&self, ops: Vec<PreparedOp>, now: i64) -> Result<Vec<StoreReply>, StoreError> {
         let (replies, refreshed) = self
             .database
             .read(move |connection| {
@@ -104,9 +104,9 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn batch(&self, ops: Vec<StoreOp>) -> Result<Vec<StoreReply>, StoreError> {
-        let ops = self.setup.ready(ops).await?;
+        let ops = self.setup.prepare(ops).await?;
         let now = self.clock.microseconds();
-        if !ops.iter().any(Ready::is_write) {
+        if !ops.iter().any(PreparedOp::is_write) {
             return self.read(ops, now).await;
         }
         self.database.write(Synced::Yes, move |connection| Writes::new(connection, now).batch(ops)).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::store::StoreReply;
-use crate::store::prepare::{Ready, ReadyPut};
+use crate::store::backend::{PreparedOp, PreparedPut};
 use crate::store::row::bytes_of;
 
 /// A namespace as bytes, and a key in it.
@@ -26,30 +26,30 @@ pub(super) struct Put {
     /// The version of the first put since the key was deleted: its place, if it is new.
     pub(super) first_version: u64,
     pub(super) version: u64,
-    pub(super) item: ReadyPut,
+    pub(super) item: PreparedPut,
 }
 
 impl Changes {
     /// Follows the writes in their order; puts get the versions after `last_version`, which their replies tell.
-    pub(super) fn of(ops: Vec<Ready>, replies: &mut [StoreReply], mut last_version: u64) -> Self {
+    pub(super) fn of(ops: Vec<PreparedOp>, replies: &mut [StoreReply], mut last_version: u64) -> Self {
         let mut changes = Self::default();
         for (op, reply) in ops.into_iter().zip(replies) {
             match op {
-                Ready::Put(item) => {
+                PreparedOp::Put(item) => {
                     last_version += 1;
                     *reply = StoreReply::Stored(last_version);
                     changes.put(*item, last_version);
                 }
-                Ready::Delete { namespace, key } => {
+                PreparedOp::Delete { namespace, key } => {
                     changes.0.insert((bytes_of(&namespace), key), Change { deleted: true, put: None });
                 }
-                Ready::Get { .. } | Ready::Search(_) | Ready::ListNamespaces(_) => {}
+                PreparedOp::Get { .. } | PreparedOp::Search(_) | PreparedOp::ListNamespaces(_) => {}
             }
         }
         changes
     }
 
-    fn put(&mut self, item: ReadyPut, version: u64) {
+    fn put(&mut self, item: PreparedPut, version: u64) {
         let change = self.0.entry((bytes_of(&item.namespace), item.key.clone())).or_default();
         let first_version = change.put.as_ref().map_or(version, |put| put.first_version);
         change.put = Some(Put { first_version, version, item });

@@ -10,10 +10,9 @@ use super::read::{Reads, Values, run};
 use crate::database::sql::postgres::Schema;
 use crate::database::sql::postgres_store::{self as sql, PgvectorMetric};
 use crate::database::{InDatabase, PostgresClient as Client, PostgresDatabase};
-use crate::store::page::PageInWork;
-use crate::store::rank::{Ranking, Scores, millionths};
+use crate::store::backend::{PageBuilder, Ranking, Scores, StoreSetup, millionths};
 use crate::store::row::range_of;
-use crate::store::{Metric, SearchQuery, StoreError, StoreIndex};
+use crate::store::{Metric, SearchQuery, StoreError};
 
 /// More than a cosine in 32 bits is ever off by.
 const SLACK: f64 = 2e-3;
@@ -60,7 +59,7 @@ impl Pgvector {
         client: &Client,
         database: &PostgresDatabase,
         how: VectorSearch,
-        index: &StoreIndex,
+        setup: &StoreSetup,
     ) -> Result<Option<Self>, StoreError> {
         let by_index = match how {
             VectorSearch::Scan => return Ok(None),
@@ -74,8 +73,8 @@ impl Pgvector {
         let schema = Schema::new(&name).map_err(StoreError::backend)?;
         let pgvector = Self { schema: schema.fill("{schema}"), by_index };
         if by_index {
-            let embedder = index.embedder.as_ref().ok_or(StoreError::NoEmbedder)?;
-            let create = sql::create_hnsw(embedder.dimensions(), names(index.metric));
+            let dimensions = setup.dimensions().ok_or(StoreError::NoEmbedder)?;
+            let create = sql::create_hnsw(dimensions, names(setup.metric()));
             run(client, database, &pgvector.fill(&create), &[]).await?;
         }
         Ok(Some(pgvector))
@@ -93,7 +92,7 @@ impl Pgvector {
         reads: &Reads<'_>,
         query: &'q SearchQuery,
         ranking: &Ranking,
-        page: &mut PageInWork<'q>,
+        page: &mut PageBuilder<'q>,
     ) -> Result<Vec<u64>, StoreError> {
         if self.by_index {
             reads.run(sql::SCAN_ON, &[]).await?;
@@ -107,7 +106,7 @@ impl Pgvector {
             if let Some(unseen) = unseen {
                 order.retain(|ranked| ranked.score > unseen);
             }
-            let mut work = PageInWork::new(query);
+            let mut work = PageBuilder::new(query);
             let mut expiring = Vec::new();
             let is_full = reads.fill(&order, &mut work, &mut expiring).await?;
             if is_full || unseen.is_none() {

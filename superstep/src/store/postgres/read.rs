@@ -9,10 +9,8 @@ use super::facts;
 use super::pgvector::Pgvector;
 use crate::database::sql::postgres_store as sql;
 use crate::database::{DatabaseError, InDatabase, PostgresClient as Client, PostgresDatabase};
-use crate::store::page::PageInWork;
-use crate::store::prepare::{Ready, ReadySearch};
-use crate::store::rank::{Ranked, Ranking, Scores};
-use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, range_of_pattern};
+use crate::store::backend::{NamespaceList, PageBuilder, PreparedOp, PreparedSearch, Ranked, Ranking, Scores};
+use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of};
 use crate::store::{Cursor, Item, Namespace, NamespaceQuery, SearchPage, SearchQuery, StoreError, StoreReply};
 
 /// How many rows are asked for at once where it is not known how many are needed.
@@ -54,14 +52,16 @@ impl<'a> Reads<'a> {
     }
 
     /// A reply for each op; writes are answered with [`StoreReply::Done`].
-    pub(super) async fn answer(&mut self, ops: &[Ready]) -> Result<Vec<StoreReply>, StoreError> {
+    pub(super) async fn answer(&mut self, ops: &[PreparedOp]) -> Result<Vec<StoreReply>, StoreError> {
         let mut replies = Vec::with_capacity(ops.len());
         for op in ops {
             replies.push(match op {
-                Ready::Get { namespace, key, refresh } => StoreReply::Item(self.get(namespace, key, *refresh).await?),
-                Ready::Search(search) => StoreReply::Page(self.search(search).await?),
-                Ready::ListNamespaces(query) => StoreReply::Namespaces(self.namespaces(query).await?),
-                Ready::Put(_) | Ready::Delete { .. } => StoreReply::Done,
+                PreparedOp::Get { namespace, key, refresh } => {
+                    StoreReply::Item(self.get(namespace, key, *refresh).await?)
+                }
+                PreparedOp::Search(search) => StoreReply::Page(self.search(search).await?),
+                PreparedOp::ListNamespaces(query) => StoreReply::Namespaces(self.namespaces(query).await?),
+                PreparedOp::Put(_) | PreparedOp::Delete { .. } => StoreReply::Done,
             });
         }
         Ok(replies)
@@ -79,8 +79,8 @@ impl<'a> Reads<'a> {
         row.into_item(value).map(Some)
     }
 
-    async fn search(&mut self, search: &ReadySearch) -> Result<SearchPage, StoreError> {
-        let mut page = PageInWork::new(&search.query);
+    async fn search(&mut self, search: &PreparedSearch) -> Result<SearchPage, StoreError> {
+        let mut page = PageBuilder::new(&search.query);
         let expiring = match (&search.ranking, self.pgvector) {
             (None, _) => self.in_order_of_puts(&search.query, &mut page).await?,
             (Some(ranking), Some(pgvector)) if pgvector.is_for(ranking) => {
@@ -95,11 +95,11 @@ impl<'a> Reads<'a> {
     }
 
     /// Reads some items after others until the page is full; without a filter, no more than it needs.
-    async fn in_order_of_puts(&self, query: &SearchQuery, page: &mut PageInWork<'_>) -> Result<Vec<u64>, StoreError> {
+    async fn in_order_of_puts(&self, query: &SearchQuery, page: &mut PageBuilder<'_>) -> Result<Vec<u64>, StoreError> {
         let wanted = facts::wanted(&query.filter);
         let needed = query.limit.saturating_add(query.offset).saturating_add(1);
         let count = if query.filter.is_empty() { needed.min(SOME) } else { SOME };
-        let mut after = query.after.map_or(0, |cursor| cursor.place as i64);
+        let mut after = query.after.map_or(0, |cursor| cursor.place() as i64);
         let mut expiring = Vec::new();
         loop {
             let rows = self.some_after(query, after, count as i64, wanted.as_ref()).await?;
@@ -140,7 +140,7 @@ impl<'a> Reads<'a> {
         &self,
         query: &SearchQuery,
         ranking: &Ranking,
-        page: &mut PageInWork<'_>,
+        page: &mut PageBuilder<'_>,
     ) -> Result<Vec<u64>, StoreError> {
         let mut scores = Scores::new(ranking);
         self.count_words(query, ranking, &mut scores).await?;
@@ -154,7 +154,7 @@ impl<'a> Reads<'a> {
     pub(super) async fn fill(
         &self,
         order: &[Ranked],
-        page: &mut PageInWork<'_>,
+        page: &mut PageBuilder<'_>,
         expiring: &mut Vec<u64>,
     ) -> Result<bool, StoreError> {
         for some in order.chunks(SOME) {
@@ -223,10 +223,10 @@ impl<'a> Reads<'a> {
     }
 
     async fn namespaces(&self, query: &NamespaceQuery) -> Result<Vec<Namespace>, StoreError> {
-        let (start, end) = range_of_pattern(&query.prefix);
+        let (start, end) = range_of(&query.literal_prefix());
         let count = SOME as i64;
         let mut last: Option<Vec<u8>> = None;
-        let mut picked = query.picking();
+        let mut picked = NamespaceList::new(query);
         loop {
             let values: Values<'_> = &[
                 (&self.now, Type::INT8),

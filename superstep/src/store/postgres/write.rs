@@ -11,7 +11,7 @@ use super::read::{Reads, Values, run};
 use crate::clock::lifetime;
 use crate::database::sql::postgres_store as sql;
 use crate::database::{DatabaseError, InDatabase, PostgresClient as Client, PostgresDatabase};
-use crate::store::prepare::Ready;
+use crate::store::backend::PreparedOp;
 use crate::store::row::{bytes_of, scopes_of};
 use crate::store::{PutIf, StoreError, StoreReply};
 
@@ -40,7 +40,7 @@ impl<'a> Writes<'a> {
         Ok(Self { client, database, now, last_version: last_version as u64 })
     }
 
-    pub(super) async fn batch(&mut self, ops: Vec<Ready>) -> Result<Vec<StoreReply>, StoreError> {
+    pub(super) async fn batch(&mut self, ops: Vec<PreparedOp>) -> Result<Vec<StoreReply>, StoreError> {
         self.sweep().await?;
         self.check(&ops).await?;
         // Reads first, so that they see the state before the batch.
@@ -67,10 +67,10 @@ impl<'a> Writes<'a> {
     }
 
     /// Whether the conditions of all puts hold.
-    async fn check(&self, ops: &[Ready]) -> Result<(), StoreError> {
+    async fn check(&self, ops: &[PreparedOp]) -> Result<(), StoreError> {
         let conditional = || {
             ops.iter().filter_map(|op| match op {
-                Ready::Put(put) if put.only_if != PutIf::Always => Some(put),
+                PreparedOp::Put(put) if put.only_if != PutIf::Always => Some(put),
                 _ => None,
             })
         };

@@ -4,10 +4,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::database::InDatabase;
 use crate::database::sql::sqlite_store as sql;
-use crate::store::page::PageInWork;
-use crate::store::prepare::{Ready, ReadySearch};
-use crate::store::rank::{Ranking, Scores};
-use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, range_of_pattern, read_vector};
+use crate::store::backend::{NamespaceList, PageBuilder, PreparedOp, PreparedSearch, Ranking, Scores};
+use crate::store::row::{Row, bytes_of, namespace_of, offer, range_of, read_vector};
 use crate::store::{Cursor, Item, Namespace, NamespaceQuery, SearchPage, SearchQuery, StoreError, StoreReply};
 
 /// Reads at one time, on one snapshot.
@@ -24,16 +22,16 @@ impl<'a> Reads<'a> {
     }
 
     /// A reply for each op; writes are answered with [`StoreReply::Done`].
-    pub(super) fn answer(&mut self, ops: &[Ready]) -> Result<Vec<StoreReply>, StoreError> {
+    pub(super) fn answer(&mut self, ops: &[PreparedOp]) -> Result<Vec<StoreReply>, StoreError> {
         ops.iter().map(|op| self.answer_one(op)).collect()
     }
 
-    fn answer_one(&mut self, op: &Ready) -> Result<StoreReply, StoreError> {
+    fn answer_one(&mut self, op: &PreparedOp) -> Result<StoreReply, StoreError> {
         Ok(match op {
-            Ready::Get { namespace, key, refresh } => StoreReply::Item(self.get(namespace, key, *refresh)?),
-            Ready::Search(search) => StoreReply::Page(self.search(search)?),
-            Ready::ListNamespaces(query) => StoreReply::Namespaces(self.namespaces(query)?),
-            Ready::Put(_) | Ready::Delete { .. } => StoreReply::Done,
+            PreparedOp::Get { namespace, key, refresh } => StoreReply::Item(self.get(namespace, key, *refresh)?),
+            PreparedOp::Search(search) => StoreReply::Page(self.search(search)?),
+            PreparedOp::ListNamespaces(query) => StoreReply::Namespaces(self.namespaces(query)?),
+            PreparedOp::Put(_) | PreparedOp::Delete { .. } => StoreReply::Done,
         })
     }
 
@@ -47,8 +45,8 @@ impl<'a> Reads<'a> {
         row.into_item(value).map(Some)
     }
 
-    fn search(&mut self, search: &ReadySearch) -> Result<SearchPage, StoreError> {
-        let mut page = PageInWork::new(&search.query);
+    fn search(&mut self, search: &PreparedSearch) -> Result<SearchPage, StoreError> {
+        let mut page = PageBuilder::new(&search.query);
         let expiring = match &search.ranking {
             None => self.in_order_of_puts(&search.query, &mut page)?,
             Some(ranking) => self.by_rank(&search.query, ranking, &mut page)?,
@@ -60,8 +58,8 @@ impl<'a> Reads<'a> {
     }
 
     /// Steps through the items until the page is full.
-    fn in_order_of_puts(&self, query: &SearchQuery, page: &mut PageInWork<'_>) -> Result<Vec<u64>, StoreError> {
-        let after = query.after.map_or(0, |cursor| cursor.place as i64);
+    fn in_order_of_puts(&self, query: &SearchQuery, page: &mut PageBuilder<'_>) -> Result<Vec<u64>, StoreError> {
+        let after = query.after.map_or(0, |cursor| cursor.place() as i64);
         let scope = bytes_of(&query.prefix);
         let mut statement = self.prepare(if scope.is_empty() { sql::ALL_AFTER } else { sql::SCOPE_AFTER })?;
         let rows = if scope.is_empty() {
@@ -85,7 +83,7 @@ impl<'a> Reads<'a> {
         &self,
         query: &SearchQuery,
         ranking: &Ranking,
-        page: &mut PageInWork<'_>,
+        page: &mut PageBuilder<'_>,
     ) -> Result<Vec<u64>, StoreError> {
         let mut scores = Scores::new(ranking);
         self.count_words(query, ranking, &mut scores)?;
@@ -133,10 +131,10 @@ impl<'a> Reads<'a> {
     }
 
     fn namespaces(&self, query: &NamespaceQuery) -> Result<Vec<Namespace>, StoreError> {
-        let (start, end) = range_of_pattern(&query.prefix);
+        let (start, end) = range_of(&query.literal_prefix());
         let mut statement = self.prepare(sql::NAMESPACES)?;
         let mut rows = statement.query(params![self.now, start, end]).in_database(self.connection)?;
-        let mut picked = query.picking();
+        let mut picked = NamespaceList::new(query);
         while let Some(row) = rows.next().in_database(self.connection)? {
             let bytes = row.get_ref(0).in_database(self.connection)?;
             let namespace = namespace_of(bytes.as_blob().map_err(StoreError::backend)?)?;

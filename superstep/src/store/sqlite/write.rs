@@ -6,7 +6,7 @@ use super::read::Reads;
 use crate::clock::lifetime;
 use crate::database::InDatabase;
 use crate::database::sql::sqlite_store as sql;
-use crate::store::prepare::{Ready, ReadyPut};
+use crate::store::backend::{PreparedOp, PreparedPut};
 use crate::store::row::{bytes_of, scopes_of, vector_bytes};
 use crate::store::{StoreError, StoreReply};
 
@@ -21,7 +21,7 @@ impl<'a> Writes<'a> {
         Self { connection, now }
     }
 
-    pub(super) fn batch(&self, ops: Vec<Ready>) -> Result<Vec<StoreReply>, StoreError> {
+    pub(super) fn batch(&self, ops: Vec<PreparedOp>) -> Result<Vec<StoreReply>, StoreError> {
         self.sweep()?;
         self.check(&ops)?;
         // Reads first, so that they see the state before the batch.
@@ -33,13 +33,13 @@ impl<'a> Writes<'a> {
         let mut last_version = before as u64;
         for (op, reply) in ops.into_iter().zip(&mut replies) {
             match op {
-                Ready::Put(put) => {
+                PreparedOp::Put(put) => {
                     last_version += 1;
                     self.put(&put, last_version)?;
                     *reply = StoreReply::Stored(last_version);
                 }
-                Ready::Delete { namespace, key } => self.delete(&bytes_of(&namespace), &key)?,
-                Ready::Get { .. } | Ready::Search(_) | Ready::ListNamespaces(_) => {}
+                PreparedOp::Delete { namespace, key } => self.delete(&bytes_of(&namespace), &key)?,
+                PreparedOp::Get { .. } | PreparedOp::Search(_) | PreparedOp::ListNamespaces(_) => {}
             }
         }
         self.execute(sql::SET_LAST_VERSION, [last_version as i64])?;
@@ -63,9 +63,9 @@ impl<'a> Writes<'a> {
     }
 
     /// Whether the conditions of all puts hold.
-    fn check(&self, ops: &[Ready]) -> Result<(), StoreError> {
+    fn check(&self, ops: &[PreparedOp]) -> Result<(), StoreError> {
         ops.iter().try_for_each(|op| match op {
-            Ready::Put(put) => {
+            PreparedOp::Put(put) => {
                 let found = self.found(&bytes_of(&put.namespace), &put.key)?;
                 put.only_if.check(&put.namespace, &put.key, found.map(|(_, version)| version as u64))
             }
@@ -73,7 +73,7 @@ impl<'a> Writes<'a> {
         })
     }
 
-    fn put(&self, put: &ReadyPut, version: u64) -> Result<(), StoreError> {
+    fn put(&self, put: &PreparedPut, version: u64) -> Result<(), StoreError> {
         let namespace = bytes_of(&put.namespace);
         let value = serde_json::to_string(&put.value).map_err(StoreError::backend)?;
         let ttl = lifetime(put.ttl, self.now);
