@@ -88,7 +88,7 @@ impl Audited {
             let saved = saving.await;
             match &saved {
                 Ok(()) => audit.log.add(&told.join("\n")),
-                Err(CheckpointError::Fenced { .. }) => audit.log.add(&format!("fenced {subject}")),
+                Err(error) if error.is_fenced() => audit.log.add(&format!("fenced {subject}")),
                 Err(_) => {}
             }
             saved

@@ -6,6 +6,7 @@
 //! checkpoint that the step started from.
 
 mod decide;
+mod error;
 mod few;
 mod interrupt;
 mod lease;
@@ -21,16 +22,14 @@ mod shared_map;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use crate::error::{Error, ErrorKind, StorageFailure, shown_in_words};
 use crate::id::CheckpointId;
 
+pub use error::{CheckpointError, CheckpointErrorKind};
 pub(crate) use few::Refill;
 pub use few::{Few, FewIntoIter};
 pub use interrupt::Interrupt;
@@ -57,9 +56,9 @@ pub use sqlite::SqliteSaver;
 /// - of a task's ordinary writes the first ones saved stay, while its error, questions and answers are replaced;
 /// - whoever writes holds a [`Lease`]: with an epoch that is not the thread's current one, or a checkpoint whose
 ///   `head` is not the latest of its namespace or that is not newer than it, nothing is written and the answer is
-///   [`CheckpointError::Fenced`];
+///   [`Fenced`](CheckpointErrorKind::Fenced);
 /// - saving the same checkpoint again, as after a lost answer, changes nothing;
-/// - what else cannot be done is [refused](CheckpointError::Refused), and nothing is written: a checkpoint whose base is
+/// - what else cannot be done is [refused](CheckpointError::refused), and nothing is written: a checkpoint whose base is
 ///   not there, writes under a checkpoint that is not there (any more), a copy of a thread without checkpoints or to a
 ///   thread that has some;
 /// - with its last checkpoint a thread is gone, and so is the right of whoever has claimed it;
@@ -272,232 +271,6 @@ pub enum Durability {
     Async,
     /// When the run ends, pauses or fails; a crash loses the run.
     Exit,
-}
-
-/// Something could not be saved or read back.
-///
-/// ```
-/// use superstep::CheckpointError;
-/// let error = CheckpointError::backend("the disk is full");
-/// assert_eq!(error.to_string(), "the disk is full");
-/// ```
-#[derive(Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckpointError {
-    /// The place where checkpoints are kept failed.
-    #[error("{0}")]
-    Backend(#[source] SharedError),
-    /// What was asked for cannot be done, now or later: there is no such thread, or there is one already.
-    #[error("{0}")]
-    Refused(String),
-    /// A saved value does not decode, or a value cannot be encoded.
-    #[error("thread `{thread}`, checkpoint {checkpoint}, {what}: {why}")]
-    Codec {
-        /// The thread.
-        thread: String,
-        /// The checkpoint.
-        checkpoint: String,
-        /// The field or record.
-        what: String,
-        /// Why.
-        why: String,
-    },
-    /// Someone else took over the thread, or it was deleted: nothing was written.
-    #[error("thread `{thread}` {why}; nothing was written. Load the thread again, or resume it, to go on")]
-    Fenced {
-        /// The thread.
-        thread: String,
-        /// What happened to it.
-        why: String,
-    },
-    /// A thread was saved by another graph, which shares nothing with this one that it could go on with.
-    #[error(
-        "thread `{thread}`{} was saved by {saved}, of which {graph} has no node; run it on a thread of another name or give \
-         each graph a checkpointer of its own. If it is an earlier form of this graph, say what became of one of its nodes \
-         with `renamed_node(..)` or `removed_node(..)` (of an entrypoint, with `renamed_from(..)`)",
-        inside(namespace)
-    )]
-    OtherGraph {
-        /// The thread.
-        thread: String,
-        /// Where in the thread: empty for the outermost graph.
-        namespace: String,
-        /// The graph that saved it, with its nodes and fields.
-        saved: String,
-        /// The graph that was to read it.
-        graph: String,
-    },
-    /// A checkpoint was written by a newer release.
-    #[error(
-        "thread `{thread}`, checkpoint {checkpoint} has format {found}, this release reads up to {known}; update superstep"
-    )]
-    NewerFormat {
-        /// The thread.
-        thread: String,
-        /// The checkpoint.
-        checkpoint: String,
-        /// The format found.
-        found: u8,
-        /// The newest format that this release reads.
-        known: u8,
-    },
-    /// A checkpoint holds a newer version of the state than the graph has.
-    #[error(
-        "thread `{thread}`, checkpoint {checkpoint} holds version {found} of the state, this graph has version {known}; update the program"
-    )]
-    NewerState {
-        /// The thread.
-        thread: String,
-        /// The checkpoint.
-        checkpoint: String,
-        /// The version found.
-        found: u32,
-        /// The version of the graph's state.
-        known: u32,
-    },
-    /// A checkpoint holds an earlier version of the state, and no migration leads from it to the graph's.
-    #[error(
-        "thread `{thread}`, checkpoint {checkpoint} holds version {found} of the state (fields {}), this graph has version {known}; add the migration that is missing: `.migrate({missing}, ..)`",
-        listed(fields)
-    )]
-    MissingMigration {
-        /// The thread.
-        thread: String,
-        /// The checkpoint.
-        checkpoint: String,
-        /// The version found.
-        found: u32,
-        /// The version of the graph's state.
-        known: u32,
-        /// The version from which nothing leads on.
-        missing: u32,
-        /// The fields that were saved.
-        fields: Vec<String>,
-    },
-}
-
-shown_in_words!(CheckpointError);
-
-fn inside(namespace: &str) -> String {
-    if namespace.is_empty() { String::new() } else { format!(" in `{namespace}`") }
-}
-
-fn listed(fields: &[String]) -> String {
-    fields.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-impl CheckpointError {
-    /// Whether the same call may succeed if it is made again. Not if it was refused, if a checkpoint cannot be read or a
-    /// value not be written, if the database is damaged, closed or of another release, or if the thread has to be loaded
-    /// again.
-    ///
-    /// ```
-    /// use superstep::CheckpointError;
-    /// assert!(CheckpointError::backend("the disk is full").is_retryable());
-    /// assert!(!CheckpointError::refused("there is no thread `t` to copy").is_retryable());
-    /// ```
-    pub fn is_retryable(&self) -> bool {
-        match self {
-            #[cfg(any(feature = "sqlite", feature = "postgres"))]
-            Self::Backend(cause) => cause.downcast_ref().is_none_or(crate::DatabaseError::is_retryable),
-            #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
-            Self::Backend(_) => true,
-            _ => false,
-        }
-    }
-
-    /// A failure of the place where checkpoints are kept.
-    pub fn backend(error: impl Into<crate::BoxError>) -> Self {
-        Self::Backend(SharedError(Arc::from(error.into())))
-    }
-
-    /// Something that cannot be done, in words that say what to do instead.
-    pub fn refused(why: impl Into<String>) -> Self {
-        Self::Refused(why.into())
-    }
-
-    /// A copy of a thread that is not there.
-    pub(crate) fn nothing_to_copy(from: &str) -> Self {
-        Self::refused(format!("there is no thread `{from}` to copy"))
-    }
-
-    /// A copy to the name of another thread.
-    pub(crate) fn name_taken(to: &str) -> Self {
-        Self::refused(format!("there is a thread `{to}` already; delete it first"))
-    }
-
-    /// A write by someone who holds the thread no more.
-    pub fn fenced(thread: impl Into<String>, held: Epoch, current: Option<Epoch>) -> Self {
-        let why = match current {
-            Some(current) => format!("was taken over by another run or update (epoch {current}, this one has {held})"),
-            None => format!("is not there any more, or was never claimed (this run has epoch {held})"),
-        };
-        Self::Fenced { thread: thread.into(), why }
-    }
-
-    /// A checkpoint that does not go on from the latest one.
-    pub fn overtaken(
-        thread: impl Into<String>,
-        namespace: &str,
-        expected: Option<CheckpointId>,
-        latest: Option<CheckpointId>,
-    ) -> Self {
-        let shown = |id: Option<CheckpointId>| id.map_or_else(|| "none".to_owned(), |id| id.to_string());
-        let (expected, latest) = (shown(expected), shown(latest));
-        let why = format!("moved on in namespace `{namespace}`: its latest checkpoint is {latest}, not {expected}");
-        Self::Fenced { thread: thread.into(), why }
-    }
-}
-
-/// An error that several may get: all whose saves went together.
-///
-/// ```
-/// use superstep::CheckpointError;
-/// let error = CheckpointError::backend(std::fmt::Error);
-/// let CheckpointError::Backend(cause) = error.clone() else { unreachable!() };
-/// assert!(cause.is::<std::fmt::Error>());
-/// ```
-#[derive(Clone)]
-pub struct SharedError(Arc<dyn std::error::Error + Send + Sync>);
-
-// Not an error itself: among the causes of one, what it holds is found by its type.
-impl std::ops::Deref for SharedError {
-    type Target = dyn std::error::Error + Send + Sync;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl fmt::Display for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Debug for SharedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-impl From<CheckpointError> for Error {
-    fn from(error: CheckpointError) -> Self {
-        let kind = match error {
-            CheckpointError::Fenced { .. } => ErrorKind::Fenced,
-            _ => ErrorKind::Checkpoint,
-        };
-        let words = match error {
-            CheckpointError::Refused(_) => "the checkpointer refuses it",
-            _ => "a checkpoint could not be saved or read",
-        };
-        let failure = match error {
-            CheckpointError::Codec { .. } => StorageFailure::OfValue,
-            _ if error.is_retryable() => StorageFailure::MayPass,
-            _ => StorageFailure::Lasts,
-        };
-        Error::of_storage(kind, words, failure).caused_by(error)
-    }
 }
 
 /// A thread's name is any text that every database can keep.

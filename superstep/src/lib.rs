@@ -109,9 +109,9 @@ pub use checkpoint::PostgresSaver;
 #[cfg(feature = "sqlite")]
 pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter, FieldRecord,
-    FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField, Saving, Shape,
-    SharedError, SharedMap, Source, Swept, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointErrorKind, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter,
+    FieldRecord, FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField,
+    Saving, Shape, SharedMap, Source, Swept, TaskRecord, WriteRecord,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;

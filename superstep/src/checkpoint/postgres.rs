@@ -13,6 +13,7 @@ mod removal;
 mod work;
 mod write;
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -126,8 +127,8 @@ use again_if_lost;
 
 /// Whether nobody knows what became of it, because the connection broke or nothing came over it.
 fn is_lost(error: &CheckpointError) -> bool {
-    let CheckpointError::Backend(error) = error else { return false };
-    matches!(error.downcast_ref(), Some(DatabaseError::Connection { .. } | DatabaseError::Silent { .. }))
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(DatabaseError::Connection { .. } | DatabaseError::Silent { .. }))
 }
 
 /// Nothing has a name that PostgreSQL cannot keep.

@@ -177,9 +177,9 @@ impl DatabaseError {
     /// use superstep::{CheckpointError, DatabaseError};
     /// let (closed, undone) = ["a.db", "b.db"].map(str::to_owned).into();
     /// let closed = DatabaseError::Closed { database: closed };
-    /// assert!(!closed.is_retryable() && !CheckpointError::backend(closed).is_retryable());
+    /// assert!(!closed.is_retryable() && !CheckpointError::from(closed).is_retryable());
     /// let undone = DatabaseError::RolledBack { database: undone };
-    /// assert!(undone.is_retryable() && CheckpointError::backend(undone).is_retryable());
+    /// assert!(undone.is_retryable() && CheckpointError::from(undone).is_retryable());
     /// ```
     pub fn is_retryable(&self) -> bool {
         !matches!(
@@ -191,7 +191,8 @@ impl DatabaseError {
 
 impl From<DatabaseError> for CheckpointError {
     fn from(error: DatabaseError) -> Self {
-        Self::backend(error)
+        let is_retryable = error.is_retryable();
+        Self::backend(error).retryable(is_retryable)
     }
 }
 

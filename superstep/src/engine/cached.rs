@@ -13,7 +13,6 @@ use super::run::Run;
 use super::save::Scribe;
 use super::writes::TaskWrites;
 use crate::cache::{Cache, CacheKey, Flight, Landing, Turn, take_off};
-use crate::checkpoint::CheckpointError;
 use crate::error::{CodecError, Error, ErrorKind, called};
 use crate::id::TaskId;
 use crate::node::{Call, TaskInput};
@@ -137,13 +136,14 @@ impl Run {
         let thread = self.shared.thread.clone().unwrap_or_else(|| "".into());
         let scribe = Scribe::new(&self.plan.texts, thread);
         let name = &self.plan.nodes[self.tasks[ix].node].name;
-        let record = writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error {
-            CheckpointError::Codec { what, why, .. } => {
-                let words = format!("the result of {} cannot be kept in the cache: {what}: {why}", called(name));
-                Error::new(ErrorKind::Store, words).at(name)
-            }
-            other => other.into(),
-        })?;
+        let record =
+            writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error.of_value() {
+                Some((what, why)) => {
+                    let words = format!("the result of {} cannot be kept in the cache: {what}: {why}", called(name));
+                    Error::new(ErrorKind::Store, words).at(name)
+                }
+                None => error.into(),
+            })?;
         let entries: Vec<(String, Vec<u8>, bool)> =
             record.writes.iter().map(|w| (w.channel.to_string(), w.value.to_vec(), w.overwrite)).collect();
         let bytes = encode(&entries).map_err(|e| Error::new(ErrorKind::Store, e.to_string()))?;

@@ -47,8 +47,7 @@ impl Scribe {
 
     /// Why something cannot be part of a checkpoint that is being made.
     pub(crate) fn unsavable(&self, what: impl Into<String>, why: &dyn std::fmt::Display) -> CheckpointError {
-        let (thread, checkpoint) = (self.thread.to_string(), "being made".to_owned());
-        CheckpointError::Codec { thread, checkpoint, what: what.into(), why: why.to_string() }
+        CheckpointError::codec(&*self.thread, "being made", what, why.to_string())
     }
 
     /// The record of a write to a channel.
@@ -215,12 +214,7 @@ impl Saver {
     }
 
     fn fail(&self, checkpoint: CheckpointId, what: impl Into<String>, why: impl Into<String>) -> CheckpointError {
-        CheckpointError::Codec {
-            thread: self.thread.to_string(),
-            checkpoint: checkpoint.to_string(),
-            what: what.into(),
-            why: why.into(),
-        }
+        CheckpointError::codec(&*self.thread, checkpoint, what, why)
     }
 
     pub(crate) fn decode(&self, plan: &Plan, saved: SavedCheckpoint) -> Result<Box<Loaded>, CheckpointError> {
@@ -281,23 +275,14 @@ impl Saver {
         if !is_other(&bridge) {
             return Ok(bridge);
         }
-        Err(CheckpointError::OtherGraph {
-            thread: self.thread.to_string(),
-            namespace: self.namespace.to_string(),
-            saved: bridge.describe(),
-            graph: format!("this one, {},", describe(plan)),
-        })
+        let graph = format!("this one, {},", describe(plan));
+        Err(CheckpointError::other_graph(&self.thread, &self.namespace, &bridge.describe(), &graph))
     }
 
     /// A checkpoint of a newer release, or one that no release has made, is refused.
     fn check(&self, record: &CheckpointRecord) -> Result<(), CheckpointError> {
         if record.format > FORMAT {
-            return Err(CheckpointError::NewerFormat {
-                thread: self.thread.to_string(),
-                checkpoint: record.id.to_string(),
-                found: record.format,
-                known: FORMAT,
-            });
+            return Err(CheckpointError::newer_format(&self.thread, record.id, record.format, FORMAT));
         }
         if !(-2..MOST_STEPS).contains(&record.step) {
             return Err(self.fail(record.id, "step", format!("{} is no number that a step has", record.step)));
@@ -316,16 +301,15 @@ impl Saver {
         let Some(found) = bridge.map(|bridge| bridge.version).filter(|found| *found != plan.version) else {
             return Ok(None);
         };
-        let (thread, checkpoint) = (self.thread.to_string(), record.id.to_string());
         if found > plan.version {
-            return Err(CheckpointError::NewerState { thread, checkpoint, found, known: plan.version });
+            return Err(CheckpointError::newer_state(&self.thread, record.id, found, plan.version));
         }
         match plan.evolution.missing(found, plan.version) {
             None => Ok(Some(found)),
             Some(missing) => {
-                let fields = fields.iter().map(|field| field.name.to_string()).collect();
-                let known = plan.version;
-                Err(CheckpointError::MissingMigration { thread, checkpoint, found, known, missing, fields })
+                let fields: Vec<_> = fields.iter().map(|field| &*field.name).collect();
+                let versions = [found, plan.version, missing];
+                Err(CheckpointError::missing_migration(&self.thread, record.id, versions, &fields))
             }
         }
     }
@@ -342,9 +326,9 @@ impl Saver {
     ) -> Result<(), CheckpointError> {
         let what = || format!("state of version {version}, read as version {}", plan.version);
         let fields = migrated_state(plan, version, saved).map_err(|why| self.fail(id, what(), why))?;
-        self.decode_fields(plan, id, &fields, live, too_deep).map_err(|error| match error {
-            CheckpointError::Codec { what: field, why, .. } => self.fail(id, what(), format!("{field}: {why}")),
-            other => other,
+        self.decode_fields(plan, id, &fields, live, too_deep).map_err(|error| match error.of_value() {
+            Some((field, why)) => self.fail(id, what(), format!("{field}: {why}")),
+            None => error,
         })?;
         let journal = live.journal.get_or_insert_default();
         let is_left_out = |place: &usize| too_deep.iter().any(|value| value.field == Some(*place));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, BoxError, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer,
+    AgentState, AgentStateUpdate, BoxError, CheckpointErrorKind, CheckpointId, CheckpointRecord, Checkpointer,
     CompiledStateGraph, Durability, END, Lease, ListQuery, MemorySaver, Message, Prune, START, SqliteSaver, State,
     StateGraph,
 };
@@ -254,7 +254,7 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
         let other = rusqlite::Connection::open(&file).unwrap();
         assert_eq!(other.execute(damage, [ids[1].as_u128().to_be_bytes()]).unwrap(), 1);
         let error = put(&saver, 4).await.unwrap_err();
-        assert!(matches!(&error, CheckpointError::Codec { thread, .. } if thread == "t"), "{damage}: {error}");
+        assert_eq!((error.kind(), error.thread()), (CheckpointErrorKind::Codec, Some("t")), "{damage}: {error}");
         assert!(!error.is_retryable());
         assert_eq!(
             other.query_row("SELECT count(*) FROM superstep_checkpoints", [], |row| row.get(0)),

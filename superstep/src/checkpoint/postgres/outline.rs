@@ -3,7 +3,7 @@
 use super::PostgresSaver;
 use super::work::{Param, Work, bytes, params};
 use crate::checkpoint::rows::{NewOutline, RowCodec};
-use crate::checkpoint::{CheckpointError, Lease};
+use crate::checkpoint::{CheckpointError, CheckpointErrorKind, Lease};
 use crate::database::PostgresClient;
 use crate::database::sql::postgres_checkpoints as sql;
 use crate::id::CheckpointId;
@@ -18,7 +18,7 @@ impl PostgresSaver {
         id: CheckpointId,
     ) -> Result<(), CheckpointError> {
         match self.add_outline(client, self.codec(lease.thread, lease.namespace), space, id).await {
-            Err(CheckpointError::Backend(error)) => {
+            Err(error) if error.kind() == CheckpointErrorKind::Backend => {
                 tracing::warn!(thread = lease.thread, checkpoint = %id, %error, "a checkpoint got no outline");
                 Ok(())
             }

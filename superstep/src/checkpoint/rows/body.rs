@@ -404,12 +404,7 @@ impl<'a> RowCodec<'a> {
         what: impl Into<String>,
         why: impl Into<String>,
     ) -> CheckpointError {
-        CheckpointError::Codec {
-            thread: self.thread.to_owned(),
-            checkpoint: checkpoint.to_string(),
-            what: what.into(),
-            why: why.into(),
-        }
+        CheckpointError::codec(self.thread, checkpoint.to_string(), what, why)
     }
 
     /// Refuses what could be written and not be read.

@@ -131,7 +131,7 @@ impl Author {
 /// The answer is that someone else has the thread.
 pub(super) fn fenced<T>(what: &str, result: Result<T, CheckpointError>) -> Checked {
     match result {
-        Err(CheckpointError::Fenced { .. }) => Ok(()),
+        Err(error) if error.is_fenced() => Ok(()),
         Err(other) => Err(Broken(format!("{what}: expected `Fenced`, but the error is: {other}"))),
         Ok(_) => Err(Broken(format!("{what}: expected `Fenced`, but it was done"))),
     }
@@ -140,7 +140,7 @@ pub(super) fn fenced<T>(what: &str, result: Result<T, CheckpointError>) -> Check
 /// The answer is an error with words, and not that someone else has the thread.
 pub(super) fn refused<T>(what: &str, result: Result<T, CheckpointError>) -> Checked {
     match result {
-        Err(CheckpointError::Fenced { .. }) => Err(Broken(format!("{what}: expected an error other than `Fenced`"))),
+        Err(error) if error.is_fenced() => Err(Broken(format!("{what}: expected an error other than `Fenced`"))),
         Err(error) => {
             ensure!(!error.to_string().trim().is_empty(), "{what}: the error has no words");
             Ok(())

@@ -229,7 +229,7 @@ fn record(made: &Task) -> TaskRecord {
 fn ends<T>(what: &str, result: &Result<T, CheckpointError>, expected: Ending) -> Checked {
     let ending = match result {
         Ok(_) => Ending::Done,
-        Err(CheckpointError::Fenced { .. }) => Ending::Fenced,
+        Err(error) if error.is_fenced() => Ending::Fenced,
         Err(_) => Ending::Refused,
     };
     let words = result.as_ref().err().map(ToString::to_string).unwrap_or_default();
