@@ -19,9 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::Context;
 use crate::error::BoxError;
-use crate::plan::Plan;
 use crate::state::State;
-use crate::state::erased::{AnyUpdate, Snapshot, Typed};
+use crate::state::erased::{AnyUpdate, Snapshot, StateType, Typed};
 use crate::value::Payload;
 
 pub use agent::{Agent, EchoAgent, Next, Node, NodeInput, PartialAgent, StateNode};
@@ -76,8 +75,12 @@ impl TaskInput {
 
 /// One call of a node. The context is made only if the node asks for it.
 pub struct Call<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) node: usize,
+    /// What can be done with the states of the graph.
+    pub(crate) ty: &'a Arc<dyn StateType>,
+    /// The node's name.
+    pub(crate) node: &'a str,
+    /// The fields that the node is to see, if not all.
+    pub(crate) reads: Option<&'a [usize]>,
     pub(crate) input: Given<'a>,
     /// The state at the beginning of the step, for nodes that were sent something.
     pub(crate) state: Option<&'a Snapshot>,
@@ -92,8 +95,9 @@ impl Call<'_> {
     /// This call, with another input.
     pub(crate) fn seeing<'b>(&'b mut self, input: Given<'b>, state: Option<&'b Snapshot>) -> Call<'b> {
         Call {
-            plan: self.plan,
+            ty: self.ty,
             node: self.node,
+            reads: self.reads,
             input,
             state,
             present: self.present,
@@ -105,8 +109,9 @@ impl Call<'_> {
     /// This call, with another context.
     pub(crate) fn with_context<'b>(&'b self, context: &'b mut dyn FnMut() -> Context) -> Call<'b> {
         Call {
-            plan: self.plan,
+            ty: self.ty,
             node: self.node,
+            reads: self.reads,
             input: self.input,
             state: self.state,
             present: self.present,
@@ -118,7 +123,7 @@ impl Call<'_> {
 
     /// The type of the graph's states.
     pub(crate) fn typed<S: State>(&self) -> &Typed<S> {
-        Typed::of(&*self.plan.ty)
+        Typed::of(&**self.ty)
     }
 
     /// The state of the step.

@@ -12,9 +12,10 @@ use smallvec::SmallVec;
 
 use crate::bits::Bits;
 use crate::checkpoint::Texts;
+use crate::context::Context;
 use crate::graph::{Diagnostic, Evolution, Path, PathFn};
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
-use crate::node::{AnyNode, CacheRule, RetryPolicy, TimeoutPolicy};
+use crate::node::{AnyNode, CacheRule, Call, Given, RetryPolicy, TimeoutPolicy};
 use crate::state::erased::{AnyState, StateType};
 use crate::state::{FieldKind, FieldSpec};
 use crate::stream::{AnyEvent, EventData};
@@ -50,8 +51,6 @@ pub(crate) struct Plan {
     /// Control channels that may be written for more than one step, and fields that trigger nodes.
     pub(crate) lasting: Vec<usize>,
     pub(crate) untracked: Vec<usize>,
-    /// Fields that only nodes see which ask for them by name.
-    pub(crate) private: Vec<usize>,
     pub(crate) input: InputMode,
     pub(crate) output: Fields,
     /// What the `values` stream and snapshots show.
@@ -263,6 +262,20 @@ impl Plan {
     /// The name that its user gave it, if one was given.
     pub(crate) fn given_name(&self) -> Option<&str> {
         Some(&*self.name).filter(|name| *name != DEFAULT_NAME && *name != PREGEL_NAME)
+    }
+
+    /// A call of a node, or of a path of it.
+    #[inline]
+    pub(crate) fn call<'a>(
+        &'a self,
+        node: usize,
+        input: Given<'a>,
+        (step, stop): (i64, i64),
+        context: &'a mut dyn FnMut() -> Context,
+    ) -> Call<'a> {
+        let node = &self.nodes[node];
+        let (name, reads) = (&node.name, node.reads.as_deref());
+        Call { ty: &self.ty, node: name, reads, input, state: None, present: None, step, stop, context }
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<usize> {

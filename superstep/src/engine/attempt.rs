@@ -226,17 +226,13 @@ impl Job {
                     })
                     .clone()
             };
+            let steps = (self.seed.step, self.seed.stop);
             let call = Call {
-                plan: &self.plan,
-                node: self.node,
-                input: self.input.given(),
                 state: Some(&self.state),
                 present: Some(&self.seed.present),
-                step: self.seed.step,
-                stop: self.seed.stop,
-                context: &mut make,
+                ..self.plan.call(self.node, self.input.given(), steps, &mut make)
             };
-            let future = call_node(&self.plan, call);
+            let future = call_node(node, call);
             let listens = pulse.is_some() || self.seed.run.is_heard();
             let context = (listens || node.paths_ask).then(make);
             match context.filter(|_| listens) {
@@ -318,8 +314,8 @@ pub(crate) enum Crash {
 
 /// Starts a node; a panic while it takes its arguments is its error too.
 #[inline]
-pub(crate) fn call_node(plan: &Plan, call: Call<'_>) -> crate::node::NodeFuture {
-    let run = &plan.nodes[call.node].run.run;
+pub(crate) fn call_node(node: &NodePlan, call: Call<'_>) -> crate::node::NodeFuture {
+    let run = &node.run.run;
     caught(|| run(call)).unwrap_or_else(|panicked| Box::pin(async move { Err(Box::new(panicked) as BoxError) }))
 }
 

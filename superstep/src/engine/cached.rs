@@ -35,7 +35,7 @@ impl Run {
                 let (node, step, stop) = (task.node, self.step, self.stop);
                 let plan = &*self.plan;
                 let (input, state) = (input.given(), Some(&self.live.state));
-                let call = Call { plan, node, input, state, present: None, step, stop, context: &mut none };
+                let call = Call { state, ..plan.call(node, input, (step, stop), &mut none) };
                 let name = &self.plan.nodes[node].name;
                 let key = caught(|| key(&call)).map_err(|panicked| {
                     let called = format!("the cache key of {}", called(name));

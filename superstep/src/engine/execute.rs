@@ -302,7 +302,7 @@ impl Run {
         let (step, stop) = (self.step, self.stop);
         let mut none = || unreachable!("the node asks for no context");
         let input = Given::State(&self.live.state);
-        call_node(plan, Call { plan, node, input, state: None, present: None, step, stop, context: &mut none })
+        call_node(&plan.nodes[node], plan.call(node, input, (step, stop), &mut none))
     }
 
     /// Calls the node; a context is made only if it asks for one.
@@ -330,8 +330,8 @@ impl Run {
             cx.clone()
         };
         let (input, state) = (input.given(), state.as_ref());
-        let call = Call { plan, node: node_ix, input, state, present, step, stop, context: &mut make };
-        let mut future = call_node(plan, call);
+        let call = Call { state, present, ..plan.call(node_ix, input, (step, stop), &mut make) };
+        let mut future = call_node(node, call);
         if heard {
             future = crate::current::inside(make(), future);
         } else if node.paths_ask {

@@ -6,7 +6,7 @@ use crate::context::{Context, lock};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::graph::{AsyncPath, PathFn, RouteFuture, Routes, SyncPath};
 use crate::names::START;
-use crate::node::{Call, Given, Goto};
+use crate::node::{Given, Goto};
 use crate::plan::{BranchPlan, Plan};
 use crate::state::erased::Snapshot;
 use crate::wall::caught;
@@ -50,16 +50,7 @@ impl Paths<'_> {
 
     fn start(&self, path: &AsyncPath, state: &Snapshot) -> RouteFuture {
         let mut context = || self.context.cloned().expect("a task whose paths ask for a context has one");
-        let call = Call {
-            plan: self.plan,
-            node: self.node,
-            input: Given::State(state),
-            state: None,
-            present: None,
-            step: self.step,
-            stop: self.stop,
-            context: &mut context,
-        };
+        let call = self.plan.call(self.node, Given::State(state), (self.step, self.stop), &mut context);
         let future = caught(|| path(call))
             .unwrap_or_else(|panicked| Box::pin(async move { Err(Box::new(panicked) as BoxError) }));
         let future = match self.context.filter(|cx| cx.is_listened_to()) {

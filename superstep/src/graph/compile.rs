@@ -407,7 +407,8 @@ impl Freezer {
     fn hide(&mut self, private: &[String], fields: &[FieldSpec]) {
         let place = |name: &String| fields.iter().position(|field| field.name() == name);
         let private: Vec<usize> = private.iter().filter_map(place).collect();
-        self.nodes.iter_mut().skip(1).for_each(|node| hiding::hide(node, &private, fields));
+        self.nodes.iter_mut().for_each(|node| hiding::narrow(node, &private, fields));
+        self.nodes.iter_mut().skip(1).for_each(|node| hiding::hide(node, fields));
     }
 
     fn connect(&mut self, edges: &[(String, String)], joins: &[(Vec<String>, String)]) {
@@ -523,7 +524,6 @@ pub(crate) fn finish(
         initial: of_kind(&FieldKind::starts_available).into_iter().collect(),
         deferred: (0..control.len()).filter(|c| deferred(&control[*c])).collect(),
         untracked: of_kind(&|k| k == FieldKind::Untracked),
-        private: hidden.clone(),
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
         output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::many),
         shown: shown(visible),

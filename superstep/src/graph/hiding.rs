@@ -10,11 +10,15 @@ use crate::plan::NodePlan;
 use crate::state::FieldSpec;
 use crate::state::erased::Snapshot;
 
-/// Hides what a node is not to see: private fields, and those that it has not asked for.
-pub(super) fn hide(node: &mut NodePlan, private: &[usize], fields: &[FieldSpec]) {
+/// Lets a node that names no fields see all but the private ones.
+pub(super) fn narrow(node: &mut NodePlan, private: &[usize], fields: &[FieldSpec]) {
     if node.reads.is_none() && !private.is_empty() {
         node.reads = Some((0..fields.len()).filter(|field| !private.contains(field)).collect());
     }
+}
+
+/// Hides what a node is not to see.
+pub(super) fn hide(node: &mut NodePlan, fields: &[FieldSpec]) {
     let Some(reads) = &node.reads else { return };
     let is_hidden = |field: &usize| !reads.contains(field) && !fields[*field].kind().is_managed();
     let hidden: Arc<[usize]> = (0..fields.len()).filter(is_hidden).collect();
@@ -44,10 +48,10 @@ fn hiding_key(key: CacheKeyFn, hidden: Arc<[usize]>) -> CacheKeyFn {
 
 /// Makes the call with a state in which these fields are empty.
 fn masked_call<T>(mut call: Call<'_>, hidden: &[usize], make: impl FnOnce(Call<'_>) -> T) -> T {
-    let plan = call.plan;
+    let ty = call.ty;
     let masked = |state: &Snapshot| {
         let mut state = state.clone();
-        hidden.iter().for_each(|field| plan.ty.reset(&mut state, *field));
+        hidden.iter().for_each(|field| ty.reset(&mut state, *field));
         state
     };
     match call.input {

@@ -287,9 +287,8 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
 fn shared_input<S: Persist>(call: &Call<'_>) -> Result<RunInput, BoxError> {
     match call.input {
         Given::State(state) => {
-            let reads = call.plan.nodes[call.node].reads.as_deref();
             let has_value = |f: &usize| call.present.is_none_or(|present| present.has(*f));
-            let fields = (0..call.plan.fields().len()).filter(|f| reads.is_none_or(|list| list.contains(f)));
+            let fields = (0..call.ty.fields().len()).filter(|f| call.reads.is_none_or(|list| list.contains(f)));
             let fields = fields.filter(has_value);
             let (state, schema) = (state.get::<S>(), call.typed::<S>().schema());
             let puts = fields.filter_map(|f| state.read(schema, f)).map(Put::merge).collect();
@@ -297,7 +296,7 @@ fn shared_input<S: Persist>(call: &Call<'_>) -> Result<RunInput, BoxError> {
         }
         Given::Sent(payload) => {
             let update = S::from_payload(call.typed::<S>().schema(), payload).map_err(|why| {
-                let node = &call.plan.nodes[call.node].name;
+                let node = call.node;
                 format!(
                     "the graph in node `{node}` cannot run on what it was sent: {why}; send some of its state's fields"
                 )
