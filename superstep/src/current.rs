@@ -35,7 +35,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::context::Context;
+use crate::call::Context;
 use crate::message::{Message, MessageChunk};
 use crate::stream::{Mode, ToolEvent};
 

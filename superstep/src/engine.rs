@@ -24,8 +24,7 @@ mod seed;
 mod tasks;
 mod writes;
 
-pub(crate) use attempt::{AbortOnDrop, Pulse};
-pub(crate) use calls::{CallFn, CallFuture, CallHost};
+pub(crate) use attempt::AbortOnDrop;
 pub(crate) use control::shape;
 pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use revise::{Revision, revise};

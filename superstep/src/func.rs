@@ -12,18 +12,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cache::Cache;
+use crate::call::{
+    AnyNode, Call, CallFn, CallFuture, CallOptions, Context, NodeFuture, RetryPolicy, TimeoutPolicy, json_of, lock,
+    mistakes, no_time_to_keep,
+};
 use crate::checkpoint::Checkpointer;
-use crate::context::{Context, lock};
-use crate::engine::{CallFn, RunInput};
+use crate::engine::RunInput;
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
-use crate::graph::{CompiledStateGraph, Evolution, GraphCore, Persistence, Settings, finish_plan, node_plan};
+use crate::graph::{CompiledStateGraph, GraphCore, Persistence, Settings, finish_plan, node_plan};
 use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::names::START;
-use crate::node::{
-    AnyNode, Call, FromContext, NodeFuture, NodeRules, Outcome, RetryPolicy, TimeoutPolicy, json_of, mistakes,
-    no_time_to_keep,
-};
-use crate::plan::{ControlChannel, ControlKind, Fields, InputMode, NameTable};
+use crate::node::{FromContext, NodeRules, Outcome};
+use crate::plan::{ControlChannel, ControlKind, Evolution, Fields, InputMode, NameTable};
 use crate::state::erased::{AnyState, StateType, Typed};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
@@ -338,8 +338,8 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
             }
             let cx = (call.context)();
             let input = match call.input {
-                crate::node::Given::Sent(payload) => payload.to_json().unwrap_or_default(),
-                crate::node::Given::State(_) => Value::Null,
+                crate::state::Given::Sent(payload) => payload.to_json().unwrap_or_default(),
+                crate::state::Given::State(_) => Value::Null,
             };
             let future = run(input, &cx);
             Box::pin(async move {
@@ -442,17 +442,6 @@ fn input_of(input: impl Serialize) -> RunInput {
     }
 }
 
-/// How a call is made.
-#[derive(Clone, Default)]
-pub(crate) struct CallOptions {
-    pub(crate) retry: Vec<RetryPolicy>,
-    pub(crate) timeout: Option<TimeoutPolicy>,
-    /// The name of the function's type: tells tasks of one name apart in a cache.
-    pub(crate) made_of: &'static str,
-    /// Whether results are cached, and for how long.
-    pub(crate) cache: Option<Option<Duration>>,
-}
-
 /// A function whose results are kept: called inside an entrypoint, a node or another task.
 ///
 /// See [`Entrypoint`] for a whole program.
@@ -522,7 +511,7 @@ where
     pub fn new<M>(name: impl Into<String>, run: impl TaskFn<A, R, M>) -> Self {
         let options = CallOptions { made_of: std::any::type_name_of_val(&run), ..CallOptions::default() };
         let run = Arc::new(run);
-        let run = move |argument: Value, cx: Context| -> crate::engine::CallFuture {
+        let run = move |argument: Value, cx: Context| -> CallFuture {
             let run = run.clone();
             Box::pin(async move {
                 let argument: A = serde_json::from_value(argument)?;

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::{Cancel, CancelOnDrop, GivenContext, Resume, RunControl, RunShared};
 use crate::checkpoint::{Durability, Interrupt};
-use crate::context::{Cancel, CancelOnDrop, RunControl, RunShared};
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, GraphCore, Persistence, level_below};
 use crate::graph_output::{Output, Shown};
 use crate::id::CheckpointId;
-use crate::node::{Command, GivenContext, Resume};
+use crate::node::Command;
 use crate::plan::{Fields, StopAt};
 use crate::state::erased::{AnyUpdate, Snapshot};
 use crate::state::{IntoUpdate, State};

@@ -51,6 +51,7 @@ mod names;
 mod bits;
 mod wall;
 mod error;
+mod blocking;
 mod id;
 mod value;
 mod message;
@@ -72,20 +73,19 @@ mod database;
 mod checkpoint;
 pub mod store;
 mod cache;
+mod draw;
 mod snapshot;
 mod stream;
-mod context;
+mod call;
 pub mod current;
-mod node;
 mod plan;
 mod engine;
-mod draw;
+mod node;
 mod graph;
 mod graph_output;
 mod invoke;
 mod thread;
 mod func;
-mod blocking;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "fuzzing")]
@@ -100,6 +100,10 @@ pub use cache::PostgresCache;
 #[cfg(feature = "sqlite")]
 pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
+pub use call::{
+    Context, Goto, Interrupted, Next, NodeError, Resume, RetryPolicy, Routes as RouteList, RunControl, Send, Subgraph,
+    TimeoutPolicy,
+};
 pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, JsonReducer, LastValue,
     LastValueAfterFinish, NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
@@ -115,7 +119,6 @@ pub use checkpoint::{
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use clock::Clock;
-pub use context::{Context, RunControl};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use database::DatabaseError;
 #[cfg(feature = "postgres-tls")]
@@ -133,9 +136,8 @@ pub use error::{
 };
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, Diagnostic, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, Migrated,
-    NamedPath, NodeBuilder, Pregel, PregelBuilder, RouteMap, Routes as RouteList, SavedFields, StateGraph, StepFn,
-    Subgraph, Then,
+    CompiledStateGraph, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, NamedPath,
+    NodeBuilder, ParallelNode, ParallelNodeBuilder, Pregel, PregelBuilder, RouteMap, StateGraph, StepFn,
 };
 pub use graph_output::Output;
 pub use id::{CheckpointId, InvalidId, TaskId};
@@ -147,11 +149,11 @@ pub use message::{
 };
 pub use names::{END, START};
 pub use node::{
-    Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Goto, Handler, Interrupted, IntoNode,
-    IntoOutcome, JsonInput, Narrow, Next, Node, NodeDefaults, NodeError, NodeInput, NodeOptions, Outcome,
-    OutcomeResult, ParallelNode, ParallelNodeBuilder, PartialAgent, Previous, Reached, RemainingSteps, Resume,
-    RetryPolicy, RunConfig, Runtime, Send, Sent, StateNode, StoreHandle, StreamWriter, TimeoutPolicy,
+    Agent, Attempt, CachePolicy, Command, EchoAgent, FromContext, FromInput, Handler, IntoNode, IntoOutcome, JsonInput,
+    Narrow, Node, NodeDefaults, NodeInput, NodeOptions, Outcome, OutcomeResult, PartialAgent, Previous, Reached,
+    RemainingSteps, RunConfig, Runtime, Sent, StateNode, StoreHandle, StreamWriter,
 };
+pub use plan::{Diagnostic, Migrated, SavedFields, Then};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
 #[cfg(feature = "compression")]

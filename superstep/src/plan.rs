@@ -3,6 +3,9 @@
 //! Names are resolved here once; a step touches numbers only. Control channels come first,
 //! then the fields: a channel number below `control.len()` is a trigger of the graph's own.
 
+mod diagnostic;
+mod evolution;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -11,14 +14,16 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::bits::Bits;
+use crate::call::{AnyNode, CacheRule, Call, Context, Path, PathFn, RetryPolicy, TimeoutPolicy};
 use crate::checkpoint::Texts;
-use crate::context::Context;
-use crate::graph::{Diagnostic, Evolution, Path, PathFn};
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
-use crate::node::{AnyNode, CacheRule, Call, Given, RetryPolicy, TimeoutPolicy};
 use crate::state::erased::{AnyState, StateType};
-use crate::state::{FieldKind, FieldSpec};
+use crate::state::{FieldKind, FieldSpec, Given};
 use crate::stream::{AnyEvent, EventData};
+
+pub use diagnostic::Diagnostic;
+pub(crate) use evolution::{Evolution, Now, Piece};
+pub use evolution::{Migrated, SavedFields, Then};
 
 /// A frozen graph.
 pub(crate) struct Plan {

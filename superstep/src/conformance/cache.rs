@@ -34,9 +34,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::Report;
 use super::claims::{clauses, holds, same};
-use super::{Broken, Checked};
+use super::{Broken, Checked, Report};
 use crate::{Cache, CacheKey};
 
 const ALMOST_A_MINUTE: Duration = Duration::from_millis(59_999);

@@ -19,9 +19,8 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 
-use super::sql;
 use super::sql::postgres::Schema;
-use super::{Component, DatabaseError};
+use super::{Component, DatabaseError, sql};
 
 pub use self::builder::PostgresBuilder;
 pub(crate) use self::client::{Client, Fault};

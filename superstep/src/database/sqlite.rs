@@ -26,9 +26,7 @@ use self::place::Place;
 use self::readers::Readers;
 use self::writer::Writer;
 #[cfg(feature = "conformance")]
-use super::InDatabase;
-use super::sql;
-use super::{Component, DatabaseError};
+use super::{Component, DatabaseError, InDatabase, sql};
 
 pub(crate) use self::job::Answer;
 pub(crate) use self::writer::Synced;

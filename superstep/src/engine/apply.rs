@@ -311,7 +311,7 @@ impl<'a> Step<'a> {
     }
 
     /// Sends wait for one step.
-    fn send(&mut self, sends: Vec<crate::node::Send>) {
+    fn send(&mut self, sends: Vec<crate::call::Send>) {
         if sends.is_empty() {
             return self.end_sends();
         }

@@ -4,12 +4,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context as Poller, Poll};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -18,16 +17,16 @@ use super::paths::Paths;
 use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
+use crate::call::{
+    AnyOutcome, Call, Context, Goto, Interrupted, Next, NodeError, ParentCommand, Path, Place, Pulse, RetryPolicy,
+    Slot, Steer, TimeoutPolicy, Waiter, lock, with_pushed,
+};
 use crate::checkpoint::Interrupt;
-use crate::context::{Context, Place, Slot, Waiter, lock, with_pushed};
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
-use crate::graph::Path;
 use crate::id::TaskId;
 use crate::names::{END, START};
-use crate::node::{
-    AnyOutcome, Call, Goto, Interrupted, Next, NodeError, ParentCommand, RetryPolicy, Steer, TaskInput, TimeoutPolicy,
-};
 use crate::plan::{NodePlan, Plan};
+use crate::state::TaskInput;
 use crate::state::erased::{AnyUpdate, Snapshot, Writes};
 use crate::wall::{Panicked, Walled, boxed, caught, words_of};
 
@@ -50,40 +49,6 @@ impl<T> Future for AbortOnDrop<T> {
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// When a node last showed that it is alive.
-pub(crate) struct Pulse {
-    last: Mutex<Instant>,
-    heartbeat_only: bool,
-}
-
-impl Pulse {
-    pub(super) fn new(heartbeat_only: bool) -> Self {
-        Self { last: Mutex::new(Instant::now()), heartbeat_only }
-    }
-
-    /// Anything that the node does.
-    pub(crate) fn sign_of_life(&self) {
-        if !self.heartbeat_only {
-            self.heartbeat();
-        }
-    }
-
-    pub(crate) fn heartbeat(&self) {
-        *lock(&self.last) = Instant::now();
-    }
-
-    /// Ends when there was no sign of life for `limit`.
-    async fn idle(&self, limit: Duration) {
-        loop {
-            let until = *lock(&self.last) + limit;
-            if until <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(until).await;
-        }
     }
 }
 
@@ -314,7 +279,7 @@ pub(crate) enum Crash {
 
 /// Starts a node; a panic while it takes its arguments is its error too.
 #[inline]
-pub(crate) fn call_node(node: &NodePlan, call: Call<'_>) -> crate::node::NodeFuture {
+pub(crate) fn call_node(node: &NodePlan, call: Call<'_>) -> crate::call::NodeFuture {
     let run = &node.run.run;
     caught(|| run(call)).unwrap_or_else(|panicked| Box::pin(async move { Err(Box::new(panicked) as BoxError) }))
 }
@@ -329,7 +294,7 @@ pub(super) async fn caught_future<T>(
 /// Polls a node's future in its span; its panic is its error.
 #[inline]
 pub(crate) fn poll_node(
-    future: &mut crate::node::NodeFuture,
+    future: &mut crate::call::NodeFuture,
     span: &tracing::Span,
     cx: &mut Poller<'_>,
 ) -> Poll<NodeResult> {
@@ -342,7 +307,7 @@ pub(crate) fn poll_node(
 
 /// A node that was called: its panics become errors.
 pub(crate) struct NodeCall {
-    pub(crate) future: crate::node::NodeFuture,
+    pub(crate) future: crate::call::NodeFuture,
     pub(crate) span: tracing::Span,
 }
 
@@ -612,7 +577,7 @@ impl Plan {
     /// What is sent must be for a node.
     fn check_send(
         &self,
-        send: &crate::node::Send,
+        send: &crate::call::Send,
         from: &NodePlan,
         path: Option<&Path>,
         writes: &mut TaskWrites,

@@ -12,12 +12,11 @@ use super::run::{Run, RunInput};
 use super::save::{Loaded, Reading};
 use super::tasks::{self, TaskPath};
 use super::writes::TaskWrites;
+use crate::call::{AnyCommand, GivenAnswers, Goto, ReplayState};
 use crate::checkpoint::{Interrupt, ListQuery, Source};
-use crate::context::ReplayState;
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId};
 use crate::names::{END, START};
-use crate::node::{Answers, AnyCommand, Goto};
 use crate::plan::InputMode;
 use crate::state::erased::Writes;
 use crate::stream::field_json;
@@ -267,16 +266,16 @@ impl Run {
             Some(_) if self.saver.is_none() => {
                 return Err(Error::invalid("a question can only be answered in a graph with a checkpointer"));
             }
-            Some(Answers::Unencodable(why)) => {
+            Some(GivenAnswers::Unencodable(why)) => {
                 return Err(Error::invalid(format!("the answer cannot be encoded: {why}")));
             }
-            Some(Answers::ById(map)) => {
+            Some(GivenAnswers::ById(map)) => {
                 self.check_answers(&map)?;
                 map.values().try_for_each(savable_answer)?;
                 self.config.resume_map = Some(Arc::new(map));
                 None
             }
-            Some(Answers::One(value)) => {
+            Some(GivenAnswers::One(value)) => {
                 savable_answer(&value)?;
                 if self.has_several_questions() {
                     let words = "several questions are open; answer by their ids with `Resume::by_id`";

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
+use crate::call::{Goto, Send};
 use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
-use crate::graph::{Now, Piece, SavedFields};
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
-use crate::node::{Goto, Send};
-use crate::plan::Plan;
+use crate::plan::{Now, Piece, Plan, SavedFields};
 use crate::value::Blob;
 
 const BRANCH: &str = "branch:to:";

@@ -8,57 +8,32 @@ mod pushed;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tracing::Instrument;
 
-use super::attempt::{Pulse, caught_future, within};
+use super::attempt::{caught_future, within};
 use super::cached::key_text;
 use super::run::Run;
 use super::save::Saver;
 use super::seed::{CallLimits, StepSeed};
 use super::writes::{Rest, TaskWrites};
 use crate::cache::{Cache, CacheKey, Flight, Turn, take_off};
+use crate::call::{
+    CallFn, CallFuture, CallHost, CallOptions, Context, Interrupted, PUSH, Pulse, PushedMessage, RetryPolicy, Slot,
+    Waiter, lock,
+};
 use crate::checkpoint::Durability;
-use crate::context::{Context, PUSH, PushedMessage, Slot, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
-use crate::func::CallOptions;
 use crate::id::{CheckpointId, TaskId};
 use crate::message::Message;
-use crate::node::{Interrupted, RetryPolicy};
 use crate::plan::{Fields, Plan};
 use crate::state::erased::{AnyState, Writes};
 use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
 pub(super) use pushed::CallWrites;
-
-pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
-pub(crate) type CallFn = Arc<dyn Fn(Value, Context) -> CallFuture + Send + Sync>;
-
-/// What a graph does for the tasks of a step, which do not know the type of its state.
-pub(crate) trait CallHost: Send + Sync {
-    fn call(
-        self: Arc<Self>,
-        caller: Context,
-        ix: usize,
-        name: Arc<str>,
-        input: Value,
-        options: CallOptions,
-        run: CallFn,
-    ) -> CallFuture;
-
-    /// A message as a write to the field with this name, or to the state's messages.
-    fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error>;
-
-    /// What the graph says about a node.
-    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value>;
-
-    /// What can wake a node.
-    fn triggers(&self, node: usize) -> &[String];
-}
 
 pub(crate) struct CallDesk {
     plan: Arc<Plan>,

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::bridge::{Bridge, Passage, migrated_writes};
 use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
-use crate::node::Goto;
+use crate::call::Goto;
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::Writes;
 use crate::value::{Blob, decode as decode_value, encode_into, encode_with};

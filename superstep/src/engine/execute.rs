@@ -25,11 +25,11 @@ use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::bits::Bits;
+use crate::call::{Call, Context, Goto, NodeError, NodeFuture, ParentCommand, Place, Steer, Waiter, with_pushed};
 use crate::checkpoint::{Durability, Interrupt};
-use crate::context::{Context, Place, Waiter, with_pushed};
 use crate::error::{Error, ErrorKind, TaskError};
-use crate::node::{Call, Given, Goto, NodeError, NodeFuture, ParentCommand, Steer, TaskInput};
 use crate::state::erased::Writes;
+use crate::state::{Given, TaskInput};
 use crate::wall::{Panicked, Walled, boxed};
 
 type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;

@@ -14,11 +14,11 @@ use super::run::{AtWork, Run, Tick};
 use super::save::Unsaved;
 use super::tasks::{self, Ahead};
 use super::writes::TaskWrites;
+use crate::call::{Context, Steer};
 use crate::checkpoint::{Durability, Few, Refill, Source, WriteRecord};
-use crate::context::Context;
 use crate::error::Error;
-use crate::node::{Steer, TaskInput};
 use crate::plan::{Plan, StopAt};
+use crate::state::TaskInput;
 use crate::state::erased::Writes;
 
 /// How many steps are run before the run takes a breath.

@@ -14,9 +14,9 @@ use crate::checkpoint::SavedCheckpoint;
 use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::invoke::DEFAULT_LIMIT;
-use crate::node::TaskInput;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
+use crate::state::TaskInput;
 use crate::state::erased::{AnyState, Snapshot, Writes};
 use crate::stream::{ShownInput, ShownState, ShownWrites, View};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::bits::Bits;
-use crate::node::{Goto, Send};
+use crate::call::{Goto, Send};
 use crate::plan::{ControlKind, Plan};
 use crate::state::Scratch;
 use crate::state::erased::{Snapshot, Writes};

@@ -2,12 +2,11 @@
 
 use super::attempt::{End, caught_future, edge_of, failure_of_called, leader, left_open, note_answers, refused};
 use super::writes::TaskWrites;
-use crate::context::{Context, lock};
+use crate::call::{AsyncPath, Context, Goto, PathFn, RouteFuture, Routes, SyncPath, lock};
 use crate::error::{BoxError, Error, ErrorKind};
-use crate::graph::{AsyncPath, PathFn, RouteFuture, Routes, SyncPath};
 use crate::names::START;
-use crate::node::{Given, Goto};
 use crate::plan::{BranchPlan, Plan};
+use crate::state::Given;
 use crate::state::erased::Snapshot;
 use crate::wall::caught;
 

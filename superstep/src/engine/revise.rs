@@ -16,14 +16,13 @@ use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDe
 use super::seed::StepSeed;
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
+use crate::call::{AnyOutcome, Context, Place, RunShared};
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
-use crate::context::{Context, Place, RunShared};
 use crate::error::{Error, ErrorKind};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::invoke::DEFAULT_LIMIT;
 use crate::names::END;
-use crate::node::AnyOutcome;
 use crate::plan::{InputMode, Plan};
 use crate::state::erased::Snapshot;
 

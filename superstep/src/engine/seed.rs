@@ -7,17 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::attempt::Pulse;
-use super::calls::{CallDesk, CallHost};
+use super::calls::CallDesk;
 use super::run::Run;
 use super::tasks;
 use crate::bits::Bits;
-use crate::checkpoint::SharedMap;
-use crate::context::{
-    Answering, Answers, Context, NullResume, Place, ReplayState, RunShared, Slot, TaskContext, Waiting,
+use crate::call::{
+    Answering, Answers, CallHost, Context, NodeError, NullResume, Place, Pulse, ReplayState, RunShared, Slot,
+    TaskContext, Waiting,
 };
+use crate::checkpoint::SharedMap;
 use crate::id::{CheckpointId, TaskId};
-use crate::node::NodeError;
 use crate::store::Store;
 
 /// What limits a call: its sign of life, and its slot.

@@ -8,10 +8,11 @@ use smallvec::SmallVec;
 use super::cached::CacheTurn;
 use super::live::{Former, Live, Start};
 use super::writes::TaskWrites;
+use crate::call::{NodeError, TimeoutPolicy};
 use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
-use crate::node::{NodeError, TaskInput, TimeoutPolicy};
 use crate::plan::Plan;
+use crate::state::TaskInput;
 use crate::value::Payload;
 
 /// One run of a node in a step.

@@ -4,12 +4,11 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::save::Scribe;
+use crate::call::{Answers, Send, TimeoutPolicy};
 use crate::checkpoint::{CheckpointError, Few, Interrupt, Name, Refill, TaskRecord, WriteRecord};
-use crate::context::Answers;
 use crate::error::{CodecError, TaskError};
 use crate::id::TaskId;
 use crate::names::START;
-use crate::node::{Send, TimeoutPolicy};
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::Writes;
 use crate::value::{Blob, Payload, check_levels, decode, encode};

@@ -5,17 +5,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::cache::Cache;
+use crate::call::{AnyNode, AnyOutcome, CacheRule};
 use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{GraphDraft, Persistence, Settings};
-use crate::graph::diagnose::{self, Diagnostic};
+use crate::graph::diagnose;
 use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
-use crate::node::{AnyNode, AnyOutcome, CacheRule, NodeRules};
+use crate::node::NodeRules;
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt, TypedEvent,
+    BranchPlan, ControlChannel, ControlKind, Diagnostic, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
+    TypedEvent,
 };
 use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, State};
@@ -297,7 +299,7 @@ fn check_options(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
 
 /// Results that are kept for no time.
 pub(super) fn check_cache(place: &str, policy: Option<&CacheRule>, errors: &mut Vec<BuildError>) {
-    if let Some(why) = policy.and_then(|policy| crate::node::no_time_to_keep(policy.ttl)) {
+    if let Some(why) = policy.and_then(|policy| crate::call::no_time_to_keep(policy.ttl)) {
         errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }
@@ -308,7 +310,7 @@ pub(super) fn check_limits(
     retry: Option<&[crate::RetryPolicy]>,
     errors: &mut Vec<BuildError>,
 ) {
-    for why in crate::node::mistakes(timeout, retry.unwrap_or_default()) {
+    for why in crate::call::mistakes(timeout, retry.unwrap_or_default()) {
         errors.push(BuildError::BadOption { place: place.to_owned(), why });
     }
 }

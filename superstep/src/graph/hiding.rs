@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::node::{AnyNode, CacheKeyFn, Call, Given, NodeFuture};
+use crate::call::{AnyNode, CacheKeyFn, Call, NodeFuture};
 use crate::plan::NodePlan;
-use crate::state::FieldSpec;
 use crate::state::erased::Snapshot;
+use crate::state::{FieldSpec, Given};
 
 /// Lets a node that names no fields see all but the private ones.
 pub(super) fn narrow(node: &mut NodePlan, private: &[usize], fields: &[FieldSpec]) {

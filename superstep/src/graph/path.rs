@@ -1,41 +1,15 @@
 //! Paths: the functions that decide where a conditional edge leads.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::call::{Call, Goto, Path, PathFn, RouteFuture, Routes, Send};
 use crate::error::BoxError;
-use crate::node::{Call, FromContext, FromInput, Goto, Send};
+use crate::node::{FromContext, FromInput};
 use crate::state::State;
 use crate::state::erased::Snapshot;
-
-/// Where a path leads: any number of nodes and sends.
-pub type Routes = SmallVec<[Goto; 1]>;
-
-pub(crate) type RouteFuture = Pin<Box<dyn Future<Output = Result<Routes, BoxError>> + std::marker::Send>>;
-pub(crate) type SyncPath = Arc<dyn Fn(&Snapshot) -> Result<Routes, BoxError> + std::marker::Send + Sync>;
-pub(crate) type AsyncPath = Arc<dyn for<'a> Fn(Call<'a>) -> RouteFuture + std::marker::Send + Sync>;
-
-/// A path with its types erased.
-#[derive(Clone)]
-pub struct Path {
-    pub(crate) run: PathFn,
-    /// Where it may lead, if its return type says so.
-    pub(crate) targets: Option<&'static [&'static str]>,
-    pub(crate) name: Option<String>,
-}
-
-#[derive(Clone)]
-pub(crate) enum PathFn {
-    Sync(SyncPath),
-    Async {
-        run: AsyncPath,
-        /// Whether it asks for anything besides the state.
-        asks: bool,
-    },
-}
 
 /// What a path may return.
 ///

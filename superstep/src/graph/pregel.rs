@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cache::Cache;
+use crate::call::{AnyNode, Call, Context, NodeFuture, RetryPolicy, TimeoutPolicy};
 use crate::channel::Channel;
 use crate::checkpoint::Checkpointer;
-use crate::context::Context;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
 use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{
@@ -18,12 +18,10 @@ use crate::graph::compile::{
 };
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
-use crate::node::{
-    AnyNode, CachePolicy, Call, FromContext, Given, NodeFuture, NodeRules, Outcome, RetryPolicy, TimeoutPolicy,
-};
+use crate::node::{CachePolicy, FromContext, NodeRules, Outcome};
 use crate::plan::{Fields, InputMode, NameTable};
 use crate::state::erased::{AnyState, StateType, Typed};
-use crate::state::{Codec, FieldSpec, Put, State};
+use crate::state::{Codec, FieldSpec, Given, Put, State};
 use crate::store::Store;
 use crate::stream::EventData;
 

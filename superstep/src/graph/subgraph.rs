@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::call::{
+    AnyNode, AnyOutcome, Call, Context, Interrupted, Looked, NodeFuture, Subgraph, TaskContext, Why, lock,
+    scoped_namespace,
+};
 use crate::checkpoint::Checkpointer;
-use crate::context::{Context, TaskContext, lock, scoped_namespace};
 use crate::draw::Drawing;
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
@@ -18,12 +21,10 @@ use crate::graph::build::Persistence;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph_output::{Output, Shown};
 use crate::invoke::IntoInput;
-use crate::node::{
-    AnyNode, AnyOutcome, BoxedNode, Call, Given, GivenState, GraphMarker, Interrupted, IntoNode, NodeFuture, Why,
-};
+use crate::node::{BoxedNode, GivenState, GraphMarker, IntoNode};
 use crate::snapshot::AnySnapshot;
 use crate::state::erased::{AnyUpdate, Snapshot, Typed};
-use crate::state::{Codec, IntoUpdate, Persist, Put, State};
+use crate::state::{Codec, Given, IntoUpdate, Persist, Put, State};
 use crate::thread::Thread;
 use crate::wall::boxed;
 
@@ -51,25 +52,6 @@ pub const MAX_LEVELS: usize = 32;
 /// If it would be too deep. `place` says where it would be run.
 pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> String) -> Result<usize, Error> {
     if outer < MAX_LEVELS { Ok(outer + 1) } else { Err(Error::too_deep(graph, &place(), MAX_LEVELS)) }
-}
-
-type Looked = (Option<Arc<dyn AnySnapshot>>, Arc<dyn Any + Send + Sync>);
-
-/// A graph inside a node, with its state's type erased: for looking at it and drawing it.
-pub trait Subgraph: Send + Sync {
-    /// Its state in a thread, under a namespace.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn look(
-        self: Arc<Self>,
-        checkpointer: Arc<dyn Checkpointer>,
-        thread: Arc<str>,
-        namespace: String,
-        deep: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<Looked, Error>> + Send>>;
-
-    /// Its drawing, subgraphs expanded so many levels deep.
-    fn drawing(&self, depth: usize) -> Drawing;
 }
 
 impl<C: State> Subgraph for CompiledStateGraph<C> {

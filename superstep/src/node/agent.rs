@@ -1,40 +1,15 @@
 //! The trait forms of nodes: `Node` with `Next`, and agents as nodes.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Call, FromInput, Given, IntoOutcome, Outcome};
-use crate::context::Context;
+use super::{FromInput, IntoOutcome, Outcome};
+use crate::call::{Call, Context, Next};
 use crate::error::BoxError;
 use crate::message::{Message, Role, add_messages};
-use crate::state::{AgentState, IntoUpdate, State};
+use crate::state::{AgentState, Given, IntoUpdate, State};
 use crate::value::Payload;
-
-/// How a [`Node`] goes on.
-///
-/// ```
-/// use superstep::Next;
-/// let next = Next::node("review");
-/// assert_ne!(next, Next::End);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// Along the node's edges.
-    Continue,
-    /// To this node instead of along the edges.
-    Node(Cow<'static, str>),
-    /// Nowhere: this path ends.
-    End,
-}
-
-impl Next {
-    /// To a node.
-    pub fn node(name: impl Into<Cow<'static, str>>) -> Self {
-        Next::Node(name.into())
-    }
-}
 
 /// A node as a type: it has a name, takes the state and gives it back changed.
 ///

@@ -8,10 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Given, NodeError};
-use crate::context::Context;
+use crate::call::{Call, Context, NodeError};
 use crate::error::{BoxError, Terminal};
-use crate::state::State;
+use crate::state::{Given, State};
 use crate::store::Store;
 use crate::value::Payload;
 use crate::workflow::{Workflow, WorkflowState};

@@ -1,107 +1,12 @@
-//! Where to go next: commands, sends and their payloads.
+//! Commands: an update, where to go next, and answers.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
 use smallvec::SmallVec;
 
-use super::{Resume, TimeoutPolicy};
-use crate::error::InvalidUpdate;
+use crate::call::{AnyCommand, Goto, ParentCommand, Resume};
 use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State, Update};
-use crate::value::Payload;
-
-/// A task to run in the next step, with an input of its own.
-///
-/// ```
-/// use superstep::Send;
-/// let work: Vec<Send> = (0..3).map(|i| Send::new("work", i)).collect();
-/// assert_eq!(work[2].node(), "work");
-/// ```
-#[derive(Clone, Debug)]
-pub struct Send {
-    pub(crate) node: Cow<'static, str>,
-    pub(crate) payload: Payload,
-    /// Boxed, because few have one and every step moves places to go to.
-    pub(crate) timeout: Option<Box<TimeoutPolicy>>,
-}
-
-impl Send {
-    /// Sends `payload` to `node`, which takes it as [`Sent`](crate::Sent).
-    pub fn new<T>(node: impl Into<Cow<'static, str>>, payload: T) -> Self
-    where
-        T: Serialize + std::marker::Send + Sync + 'static,
-    {
-        Self { node: node.into(), payload: Payload::new(payload), timeout: None }
-    }
-
-    /// Overrides the node's timeout for this task.
-    pub fn timeout(mut self, timeout: impl Into<TimeoutPolicy>) -> Self {
-        self.timeout = Some(Box::new(timeout.into()));
-        self
-    }
-
-    /// What is wrong with it, if anything.
-    pub(crate) fn mistake(&self) -> Option<String> {
-        let why = self.timeout.as_ref()?.mistake()?;
-        Some(format!("a send to `{}` has a limit of no time: {why}", self.node))
-    }
-
-    /// The node that it is for.
-    pub fn node(&self) -> &str {
-        &self.node
-    }
-
-    /// What it carries.
-    pub fn payload(&self) -> &Payload {
-        &self.payload
-    }
-}
-
-/// One place to go to.
-///
-/// ```
-/// use superstep::{Goto, Send};
-/// assert!(matches!(Goto::from("review"), Goto::Node(_)));
-/// assert!(matches!(Goto::from(Send::new("review", 1)), Goto::Send(_)));
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Goto {
-    /// A node, on the shared state.
-    Node(Cow<'static, str>),
-    /// A node, on a payload.
-    Send(Send),
-}
-
-impl Goto {
-    /// What is wrong with it, if anything.
-    pub(crate) fn mistake(&self) -> Option<String> {
-        match self {
-            Goto::Send(send) => send.mistake(),
-            Goto::Node(_) => None,
-        }
-    }
-}
-
-impl From<&'static str> for Goto {
-    fn from(name: &'static str) -> Self {
-        Goto::Node(Cow::Borrowed(name))
-    }
-}
-
-impl From<String> for Goto {
-    fn from(name: String) -> Self {
-        Goto::Node(Cow::Owned(name))
-    }
-}
-
-impl From<Send> for Goto {
-    fn from(send: Send) -> Self {
-        Goto::Send(send)
-    }
-}
 
 /// An update and where to go next; from outside, also an answer to a question.
 ///
@@ -120,13 +25,6 @@ pub struct Command<S: State> {
     pub(crate) goto: SmallVec<[Goto; 1]>,
     pub(crate) resume: Option<Resume>,
     pub(crate) parent: Option<Box<ParentCommand>>,
-}
-
-/// A command for the graph around this one.
-pub(crate) struct ParentCommand {
-    /// An update of the parent's state.
-    pub(crate) update: Result<Option<AnyUpdate>, InvalidUpdate>,
-    pub(crate) goto: Vec<Goto>,
 }
 
 impl<S: State> Command<S> {
@@ -197,14 +95,6 @@ impl<S: State> Command<S> {
     pub fn is_for_parent(&self) -> bool {
         self.parent.is_some()
     }
-}
-
-/// A command from outside, without the type of the state.
-pub(crate) struct AnyCommand {
-    pub(crate) update: Result<Option<AnyUpdate>, InvalidUpdate>,
-    pub(crate) goto: SmallVec<[Goto; 1]>,
-    pub(crate) resume: Option<Resume>,
-    pub(crate) is_for_parent: bool,
 }
 
 impl<S: State> From<Command<S>> for AnyCommand {

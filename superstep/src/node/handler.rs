@@ -3,10 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::{
-    AnyNode, AnyOutcome, BoxedNode, Call, FromContext, FromInput, IntoOutcome, Node, NodeFuture, NodeInput,
-    PartialAgent, StateNode,
-};
+use super::{BoxedNode, FromContext, FromInput, IntoOutcome, Node, NodeInput, PartialAgent, StateNode};
+use crate::call::{AnyNode, AnyOutcome, Call, NodeFuture};
 use crate::error::BoxError;
 use crate::state::{IntoUpdate, State};
 

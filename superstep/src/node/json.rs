@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Call, FromInput, Given};
+use super::FromInput;
+use crate::call::Call;
 use crate::error::BoxError;
 use crate::json::JsonState;
-use crate::state::FieldKind;
+use crate::state::{FieldKind, Given};
 
 /// What a node over a [`JsonState`] reads: its fields as an object, or the payload it was sent.
 ///

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::{AnyOutcome, Command, Goto, Next, ParentCommand, Send};
+use super::Command;
+use crate::call::{AnyOutcome, Goto, Next, Send, Steer};
 use crate::error::BoxError;
 use crate::json::JsonState;
 use crate::message::Message;
@@ -17,14 +18,6 @@ pub struct Outcome<S: State> {
     pub(crate) puts: SmallVec<[Put<S::Write>; 1]>,
     /// Boxed, because few nodes say where to go and every step moves an outcome.
     pub(crate) steer: Option<Box<Steer>>,
-}
-
-/// Where a node wants to go.
-#[derive(Default)]
-pub(crate) struct Steer {
-    pub(crate) goto: SmallVec<[Goto; 1]>,
-    pub(crate) next: Option<Next>,
-    pub(crate) parent: Option<Box<ParentCommand>>,
 }
 
 /// An [`Outcome`], or the node's error.

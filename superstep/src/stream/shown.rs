@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use crate::bits::Bits;
 use crate::checkpoint::Interrupt;
 use crate::message::Message;
-use crate::node::TaskInput;
 use crate::plan::Fields;
 use crate::state::erased::{Place, Snapshot, StateType, Typed, Writes};
-use crate::state::{Codec, FieldKind, Persist};
+use crate::state::{Codec, FieldKind, Persist, TaskInput};
 
 /// Which state type shows a value: that of the graph, or the same with a codec if who looks knows one.
 pub(crate) type By<'a> = &'a dyn Fn(&Arc<dyn StateType>) -> Arc<dyn StateType>;

@@ -4,10 +4,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use super::Thread;
+use crate::call::AnyOutcome;
 use crate::engine::Revision;
 use crate::error::{Error, ErrorKind};
 use crate::invoke::IntoInput;
-use crate::node::{AnyOutcome, IntoOutcome, Outcome};
+use crate::node::{IntoOutcome, Outcome};
 use crate::snapshot::CheckpointRef;
 use crate::state::State;
 use crate::wall::{caught, words_of};

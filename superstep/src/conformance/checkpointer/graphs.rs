@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::{Broken, Checked, equal};
 use super::stage::Stage;
+use crate::call::{Context, Interrupted, Resume, Send};
 use crate::checkpoint::{Checkpointer, Durability, MemorySaver};
-use crate::context::Context;
 use crate::graph::{CompiledStateGraph, StateGraph};
 use crate::invoke::GoOn;
 use crate::json::{JsonFields, JsonState};
 use crate::names::START;
-use crate::node::{Interrupted, JsonInput, Resume, Send};
+use crate::node::JsonInput;
 use crate::thread::Thread;
 
 type Saver = Arc<dyn Checkpointer>;

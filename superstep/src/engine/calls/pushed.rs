@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{CallDesk, OneCall};
-use crate::context::{Context, lock};
+use crate::call::{Context, lock};
 use crate::engine::writes::{Rest, TaskWrites};
 use crate::error::{CodecError, Error};
 use crate::plan::Fields;

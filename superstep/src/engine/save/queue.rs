@@ -9,8 +9,8 @@ use std::task::{Context as Poller, Poll};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::{poll_save, save_panicked};
+use crate::call::lock;
 use crate::checkpoint::{CheckpointError, Saving};
-use crate::context::lock;
 use crate::wall::Panicked;
 
 /// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, or the run

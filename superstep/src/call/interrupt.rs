@@ -55,10 +55,10 @@ impl std::error::Error for Interrupted {}
 /// # let _ = (one, two);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resume(pub(crate) Answers);
+pub struct Resume(pub(crate) GivenAnswers);
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answers {
+pub(crate) enum GivenAnswers {
     One(Value),
     ById(BTreeMap<String, Value>),
     Unencodable(String),
@@ -67,13 +67,13 @@ pub(crate) enum Answers {
 impl Resume {
     /// Answers the one open question.
     pub fn value(answer: impl Serialize) -> Self {
-        Self(json_of(answer).map_or_else(Answers::Unencodable, Answers::One))
+        Self(json_of(answer).map_or_else(GivenAnswers::Unencodable, GivenAnswers::One))
     }
 
     /// Answers questions by their ids; those not named stay open.
     pub fn by_id<I: Into<String>, A: Serialize>(answers: impl IntoIterator<Item = (I, A)>) -> Self {
         let encoded = answers.into_iter().map(|(id, answer)| Ok((id.into(), json_of(answer)?)));
-        Self(encoded.collect::<Result<_, _>>().map_or_else(Answers::Unencodable, Answers::ById))
+        Self(encoded.collect::<Result<_, _>>().map_or_else(GivenAnswers::Unencodable, GivenAnswers::ById))
     }
 }
 

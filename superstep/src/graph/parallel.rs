@@ -4,14 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{AnyNode, AnyOutcome, BoxedNode, Call, Given, IntoNode, NodeFuture};
-use crate::context::Context;
+use super::StateGraph;
+use crate::call::{AnyNode, AnyOutcome, Call, Context, Interrupted, NodeFuture};
 use crate::engine::AbortOnDrop;
 use crate::error::{BoxError, Terminal};
-use crate::graph::StateGraph;
 use crate::names::START;
-use crate::node::Interrupted;
-use crate::state::{Scratch, State, Update};
+use crate::node::{BoxedNode, IntoNode, update_outcome};
+use crate::state::{Given, Scratch, State, Update};
 use crate::workflow::{LastWriteWins, MergeStrategy, Workflow, WorkflowState};
 
 /// A node that runs branches side by side on copies of the state and merges what they make of it.
@@ -195,7 +194,7 @@ where
                     made.push(outcome.and_then(|o| made_of(&given.0, o)).map_err(|error| in_branch(&name, error))?);
                 }
                 let merged: Update<Workflow<W>> = crate::state::IntoUpdate::into_update(Workflow(M::merge(made)?));
-                Ok(super::update_outcome(merged)?.erased())
+                Ok(update_outcome(merged)?.erased())
             })
         };
         AnyNode { levels, mistakes, ..AnyNode::new(std::any::type_name::<Self>(), run) }.into()

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{NullResume, Scope, TaskContext};
+use crate::call::ParentCommand;
 use crate::checkpoint::Interrupt;
 use crate::id::interrupt_id;
-use crate::node::ParentCommand;
 
 /// Where a task stands with its questions and its calls.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 //! nothing for it.
 
 mod answering;
+mod given;
 mod place;
 mod push;
 mod slot;
@@ -20,17 +21,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::{CallHost, Interrupted, NodeError, Pulse, Why};
 use crate::cache::Cache;
 use crate::checkpoint::{Checkpointer, Durability, Epoch, SharedMap};
-use crate::engine::{CallHost, Pulse};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, TaskId};
 use crate::message::{Message, MessageChunk};
-use crate::node::{GivenContext, Interrupted, NodeError, Why};
 use crate::state::erased::Writes;
 use crate::store::Store;
 use crate::stream::{MessageEvent, Mode, Sink, TaskMetadata, ToolEvent};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
+pub(crate) use given::GivenContext;
 pub(crate) use place::{PUSH, Place, with_node_metadata};
 pub(crate) use push::{PushedMessage, with_pushed};
 pub(crate) use scope::Scope;
