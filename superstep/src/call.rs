@@ -121,8 +121,6 @@ pub(crate) struct AnyNode {
     pub(crate) nodes_inside: Arc<[Arc<str>]>,
     /// Whether it may ask for its context.
     pub(crate) asks: bool,
-    /// Whether it must be told which fields have a value; so with graphs that share the state, saved or not.
-    pub(crate) needs_present: bool,
     /// Whether what it returns may say where to go.
     pub(crate) steers: bool,
     /// Whether it takes of the state only what its options let it see.
@@ -144,7 +142,6 @@ impl AnyNode {
             levels: 0,
             nodes_inside: Arc::default(),
             asks: true,
-            needs_present: false,
             steers: false,
             narrows: false,
             mistakes: Vec::new(),

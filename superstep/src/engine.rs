@@ -12,7 +12,6 @@ mod calls;
 mod control;
 mod emit;
 mod execute;
-mod glide;
 mod inspect;
 mod live;
 mod paths;

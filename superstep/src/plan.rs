@@ -184,12 +184,6 @@ pub(crate) struct NodePlan {
 }
 
 impl NodePlan {
-    /// Whether a step of this node alone can be run in one go if the node does not wait.
-    #[inline]
-    pub(crate) fn glides(&self) -> bool {
-        self.plain && self.quick_branches
-    }
-
     /// Notes what the rest comes to, once it is known.
     pub(crate) fn settle(&mut self, seen_at: usize, control: &[ControlChannel]) {
         let kind = |c: &usize| control.get(*c).map(|c| &c.kind);
@@ -247,11 +241,6 @@ impl Plan {
     #[inline]
     pub(crate) fn kind(&self, field: usize) -> FieldKind {
         self.kinds[field]
-    }
-
-    /// Whether fields change by writes alone.
-    pub(crate) fn is_steady(&self) -> bool {
-        self.custom.is_empty() && self.transient.is_empty()
     }
 
     /// The number of a field among all channels.

@@ -273,12 +273,6 @@ impl TaskContext {
         lock(&self.pushed).clear();
     }
 
-    /// Whether it has neither asked nor answered nor pushed, nor called functions, and no command came out of a graph
-    /// inside.
-    pub(crate) fn is_untroubled(&self) -> bool {
-        lock(&self.answers).is_untroubled() && lock(&self.pushed).is_empty()
-    }
-
     pub(crate) fn touch(&self) {
         if let Some(pulse) = &self.pulse {
             pulse.sign_of_life();

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::live::{Live, Start};
 use super::save::{Entry, Journal};
+use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::bits::Bits;
 use crate::error::InvalidUpdate;
@@ -20,88 +21,104 @@ use crate::value::Blob;
 use crate::wall::{Panicked, caught};
 
 /// The writes of one task, and what they do to triggers.
-pub(crate) struct Applied {
+pub(crate) struct Applied<'a> {
     /// The node that wrote, if one did.
     pub(crate) node: Option<usize>,
     /// The node whose triggers were used up, if the task was woken by one.
     pub(crate) woken: Option<usize>,
     /// Whether this ends a step, as opposed to what a caller brings along.
     pub(crate) ends_step: bool,
-    pub(crate) writes: TaskWrites,
+    /// Used up by being applied.
+    pub(crate) writes: &'a mut TaskWrites,
 }
 
-impl Applied {
+impl<'a> Applied<'a> {
     /// Writes of a caller: they do not end a step.
-    pub(crate) fn by_caller(writes: TaskWrites) -> Self {
+    pub(crate) fn by_caller(writes: &'a mut TaskWrites) -> Self {
         Self { node: None, woken: None, ends_step: false, writes }
+    }
+
+    /// What a task wrote.
+    pub(crate) fn of_task(task: &'a mut Task) -> Self {
+        Self { node: Some(task.node), woken: task.woken(), ends_step: true, writes: &mut task.writes }
+    }
+
+    /// What is known of a task that did not run here.
+    pub(crate) fn result_of(task: &Task, writes: &'a mut TaskWrites) -> Self {
+        Self { node: task.woken(), woken: task.woken(), ends_step: true, writes }
     }
 }
 
-/// Applies writes, given in the order in which they count, and returns the channels that were updated.
-///
-/// `early` are the channels that [`put_early`] has updated already.
+/// Applies writes, given in the order in which they count, as a step of their own.
 pub(crate) fn apply(
     plan: &Plan,
     live: &mut Live,
     start: Option<Start>,
-    batch: SmallVec<[Applied; 1]>,
-    early: Option<Vec<usize>>,
-) -> Result<Vec<usize>, InvalidUpdate> {
-    guarded(plan, |merging| apply_all(plan, live, start, batch, early, merging))
+    batch: &mut [Applied<'_>],
+) -> Result<(), InvalidUpdate> {
+    live.open_step();
+    guarded(plan, |merging| apply_all(plan, live, start, batch, merging))
+}
+
+/// Applies the writes of the step under way, given in the order in which they count.
+pub(crate) fn apply_step(plan: &Plan, live: &mut Live, batch: &mut [Applied<'_>]) -> Result<(), InvalidUpdate> {
+    guarded(plan, |merging| apply_all(plan, live, None, batch, merging))
 }
 
 fn apply_all(
     plan: &Plan,
     live: &mut Live,
     start: Option<Start>,
-    batch: SmallVec<[Applied; 1]>,
-    early: Option<Vec<usize>>,
+    batch: &mut [Applied<'_>],
     merging: &Merging,
-) -> Result<Vec<usize>, InvalidUpdate> {
-    let ends = batch.iter().any(|a| a.ends_step);
-    let mut step = Step::new(plan, live, early.unwrap_or_default(), ends, merging);
-    batch.iter().filter_map(|a| a.woken).for_each(|node| step.note_seen(node));
-    batch.iter().filter_map(|a| a.woken).for_each(|node| step.consume(node));
-    step.write(start, batch)?;
-    step.end()
+) -> Result<(), InvalidUpdate> {
+    let mut step = Step { plan, live, merging };
+    for node in batch.iter().filter_map(|applied| applied.woken) {
+        step.note_seen(node);
+    }
+    for node in batch.iter().filter_map(|applied| applied.woken).filter(|node| plan.nodes[*node].consumes) {
+        step.consume(node);
+    }
+    if let Some(start) = start {
+        step.begin(start);
+    }
+    let ends = batch.iter().any(|applied| applied.ends_step);
+    step.write(batch, ends)?;
+    if ends {
+        step.end()?;
+    }
+    live.close_step();
+    Ok(())
 }
 
 /// The first input of a thread: it wakes the start node, and there is nothing else yet.
-pub(crate) fn apply_start(plan: &Plan, live: &mut Live, start: Start) -> Vec<usize> {
-    let merging = Merging::default();
-    let mut step = Step::new(plan, live, Vec::new(), false, &merging);
-    step.live.start = Some(start);
-    step.signal(0, 0);
-    step.updated
+pub(crate) fn apply_start(plan: &Plan, live: &mut Live, start: Start) {
+    live.open_step();
+    Step { plan, live, merging: &Merging::default() }.begin(start);
+    live.close_step();
 }
 
-/// Applies what the only task of a step wrote; it is taken out of `writes`.
-pub(crate) fn apply_one(
+/// Merges what the only task of a step wrote before the rest of the step is applied: its conditional edges read the state
+/// itself then, where they would need a copy if others had written too.
+///
+/// The state must be what such a copy would be: fields that live for one step are emptied unless the task wrote them, as
+/// they are at the end of the step anyway. Whether a node has seen the channels that it was woken by is noted after this,
+/// by version: that is right only if the node cannot write them, so if no field triggers nodes (`plan.custom`).
+pub(crate) fn merge_first(
     plan: &Plan,
     live: &mut Live,
-    woken: Option<usize>,
+    node: usize,
     writes: &mut TaskWrites,
-    early: Vec<usize>,
-) -> Result<Vec<usize>, InvalidUpdate> {
-    guarded(plan, |merging| apply_lone(Step::new(plan, live, early, true, merging), woken, writes))
-}
-
-fn apply_lone(mut step: Step<'_>, woken: Option<usize>, writes: &mut TaskWrites) -> Result<Vec<usize>, InvalidUpdate> {
-    if let Some(node) = woken {
-        step.note_seen(node);
-        if step.plan.nodes[node].consumes {
-            step.consume(node);
-        }
-    }
-    for (channel, member) in &writes.signals {
-        step.signal(*channel, *member);
-    }
-    match writes.take_rest() {
-        Some(rest) => step.send(rest.sends),
-        None => step.end_sends(),
-    }
-    step.put(&mut [Writer::of(woken, writes)])?;
-    step.end()
+) -> Result<(), InvalidUpdate> {
+    debug_assert!(plan.custom.is_empty(), "fields with rules of their own are merged with the rest of their step");
+    guarded(plan, |merging| {
+        let mut step = Step { plan, live, merging };
+        step.put(&mut [Applied { node: Some(node), woken: None, ends_step: true, writes: &mut *writes }])?;
+        step.empty_transient();
+        Ok(())
+    })?;
+    writes.is_merged = true;
+    Ok(())
 }
 
 /// Whose code is at work while writes are merged.
@@ -140,24 +157,8 @@ fn misfortune(plan: &Plan, at_work: Work, panicked: &Panicked) -> InvalidUpdate 
     }
 }
 
-/// One who writes in a step.
-struct Writer {
-    /// The node, if it is one.
-    node: Option<usize>,
-    writes: Writes,
-    /// The bytes of each write, if it was saved.
-    encoded: SmallVec<[Blob; 1]>,
-}
-
 /// Who writes, and the bytes of what is written.
 type Source<'a> = (Option<usize>, &'a SmallVec<[Blob; 1]>);
-
-impl Writer {
-    /// Takes what a task wrote to fields.
-    fn of(node: Option<usize>, task: &mut TaskWrites) -> Self {
-        Self { node, writes: std::mem::take(&mut task.puts), encoded: std::mem::take(&mut task.encoded) }
-    }
-}
 
 /// Why a field of a whole state that a node gave back cannot be taken.
 const NOT_ALONE: &str = "a node gave back a whole state in which it was changed in a way that its reducer cannot express, and it was \
@@ -192,37 +193,24 @@ fn scratch_of(all: &mut Vec<Scratch>, field: usize) -> &mut Scratch {
     &mut all[field]
 }
 
+/// The step under way.
 struct Step<'a> {
     plan: &'a Plan,
     live: &'a mut Live,
-    version: u64,
-    updated: Vec<usize>,
-    ends: bool,
     merging: &'a Merging,
 }
 
-impl<'a> Step<'a> {
-    fn new(plan: &'a Plan, live: &'a mut Live, early: Vec<usize>, ends: bool, merging: &'a Merging) -> Self {
-        let version = live.max_version + 1;
-        if !early.is_empty() {
-            live.max_version = version;
-        }
-        Self { version, updated: early, plan, live, ends, merging }
-    }
-
+impl Step<'_> {
     /// What follows when everything is written.
     #[inline(always)]
-    fn end(mut self) -> Result<Vec<usize>, InvalidUpdate> {
-        if self.ends {
-            self.close_unwritten();
-            if !self.plan.is_steady() {
-                self.end_unwritten()?;
-            }
-            if self.is_last() {
-                self.finish();
-            }
+    fn end(&mut self) -> Result<(), InvalidUpdate> {
+        self.close_unwritten();
+        self.empty_transient();
+        self.leave_custom()?;
+        if self.is_last() {
+            self.finish();
         }
-        Ok(self.updated)
+        Ok(())
     }
 
     #[inline(always)]
@@ -283,24 +271,22 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn write(&mut self, start: Option<Start>, batch: SmallVec<[Applied; 1]>) -> Result<(), InvalidUpdate> {
-        if let Some(start) = start {
-            self.live.start = Some(start);
-            self.signal(0, 0);
-        }
-        let (mut sends, mut writers) = (Vec::new(), SmallVec::<[Writer; 1]>::new());
-        for applied in batch {
-            let (mut writes, writer) = (applied.writes, applied.node);
-            for (channel, member) in std::mem::take(&mut writes.signals) {
-                self.signal(channel, member);
+    /// An input wakes the start node.
+    fn begin(&mut self, start: Start) {
+        self.live.start = Some(start);
+        self.signal(0, 0);
+    }
+
+    fn write(&mut self, batch: &mut [Applied<'_>], ends: bool) -> Result<(), InvalidUpdate> {
+        let mut sends = Vec::new();
+        for applied in &mut *batch {
+            for (channel, member) in &applied.writes.signals {
+                self.signal(*channel, *member);
             }
-            if let Some(rest) = writes.take_rest() {
-                sends.extend(rest.sends);
-            }
-            writers.push(Writer::of(writer, &mut writes));
+            applied.writes.take_sends(&mut sends);
         }
-        self.send(sends);
-        self.put(&mut writers)
+        self.send(sends, ends);
+        self.put(batch)
     }
 
     /// The state, to change a field of it. Nothing is copied here unless someone else still holds it.
@@ -311,22 +297,11 @@ impl<'a> Step<'a> {
     }
 
     /// Sends wait for one step.
-    fn send(&mut self, sends: Vec<crate::call::Send>) {
-        if sends.is_empty() {
-            return self.end_sends();
-        }
-        if self.ends {
-            self.live.sends.clear();
-        }
-        self.live.sends.extend(sends);
-        self.live.max_version = self.version;
-    }
-
-    #[inline]
-    fn end_sends(&mut self) {
-        if self.ends && !self.live.sends.is_empty() {
-            self.live.sends.clear();
-            self.live.max_version = self.version;
+    fn send(&mut self, mut sends: Vec<crate::call::Send>, ends: bool) {
+        let ended = if ends { std::mem::take(&mut self.live.sends) } else { Vec::new() };
+        if !(ended.is_empty() && sends.is_empty()) {
+            self.live.sends.append(&mut sends);
+            self.live.max_version = self.live.version;
         }
     }
 
@@ -358,28 +333,30 @@ impl<'a> Step<'a> {
     }
 
     /// Merges what was written, field by field.
-    fn put(&mut self, writers: &mut [Writer]) -> Result<(), InvalidUpdate> {
-        let due = self.due(writers);
+    fn put(&mut self, batch: &mut [Applied<'_>]) -> Result<(), InvalidUpdate> {
+        let due = self.due(batch);
         if due.is_empty() {
             return Ok(());
         }
         let (plan, ty) = (self.plan, &*self.plan.ty);
-        let Live { state, scratch, present, versions, max_version, journal, .. } = &mut *self.live;
-        let (version, updated, merging) = (self.version, &mut self.updated, self.merging);
-        let noted = Noted { plan, versions, max_version, present, journal, updated, version };
+        let Live { state, scratch, present, versions, max_version, journal, version, changed, .. } = &mut *self.live;
+        let (version, merging) = (*version, self.merging);
+        let noted = Noted { plan, versions, max_version, present, journal, changed, version };
         let (mut sources, mut writes) = (SmallVec::<[Source<'_>; 1]>::new(), SmallVec::<[&mut Writes; 1]>::new());
-        for writer in writers {
-            sources.push((writer.node, &writer.encoded));
-            writes.push(&mut writer.writes);
+        for applied in batch {
+            let TaskWrites { puts, encoded, .. } = &mut *applied.writes;
+            sources.push((applied.node, encoded));
+            writes.push(puts);
         }
         let mut watch = Watch { noted, scratch, unused: Scratch::default(), sources: &sources, merging };
         ty.merge(state, &mut writes, &due, &mut watch)
     }
 
     /// The writes to merge, by field. What one field is written stays in task order.
-    fn due(&self, writers: &[Writer]) -> SmallVec<[Due; 2]> {
-        let each = writers.iter().enumerate().flat_map(|(writer, by)| {
-            by.writes.places().iter().enumerate().map(move |(place, at)| Due::new(at, writer, place))
+    fn due(&self, batch: &[Applied<'_>]) -> SmallVec<[Due; 2]> {
+        let unmerged = batch.iter().enumerate().filter(|(_, applied)| !applied.writes.is_merged);
+        let each = unmerged.flat_map(|(writer, applied)| {
+            applied.writes.puts.places().iter().enumerate().map(move |(place, at)| Due::new(at, writer, place))
         });
         let mut due: SmallVec<[Due; 2]> = each.filter(|due| !self.plan.kind(due.field).is_managed()).collect();
         if due.len() > 1 {
@@ -391,18 +368,18 @@ impl<'a> Step<'a> {
     /// Closes the triggers that were open for one step, but for those that this step has written: only they have its version.
     #[inline(always)]
     fn close_unwritten(&mut self) {
-        let Live { open, versions, signals, start, max_version, .. } = &mut *self.live;
+        let Live { open, versions, signals, start, max_version, version, changed, .. } = &mut *self.live;
         let (mut kept, list) = (0, open.as_mut_slice());
         for place in 0..list.len() {
             let channel = list[place];
-            if versions[channel] == self.version {
-                debug_assert!(self.updated.contains(&channel), "a newer version than the thread's newest");
+            if versions[channel] == *version {
+                debug_assert!(changed.contains(&channel), "a newer version than the thread's newest");
                 list[kept] = channel;
                 kept += 1;
                 continue;
             }
             signals[channel].set = false;
-            (versions[channel], *max_version) = (self.version, self.version);
+            (versions[channel], *max_version) = (*version, *version);
             if channel == 0 {
                 *start = None;
             }
@@ -410,20 +387,24 @@ impl<'a> Step<'a> {
         open.truncate(kept);
     }
 
-    /// Empties transient fields that the step has not written, and tells custom ones.
-    fn end_unwritten(&mut self) -> Result<(), InvalidUpdate> {
+    /// Empties fields that live for one step and that the step has not written.
+    fn empty_transient(&mut self) {
         for field in &self.plan.transient {
             let channel = self.plan.channel_of_field(*field);
-            if self.live.present.has(*field) && !self.updated.contains(&channel) {
+            if self.live.present.has(*field) && !self.live.changed.contains(&channel) {
                 let plan = self.plan;
                 plan.ty.reset(self.state_for(*field), *field);
                 self.note_presence(*field, Change::Cleared);
                 self.bump(channel);
             }
         }
+    }
+
+    /// Tells fields with rules of their own that the step has not written them.
+    fn leave_custom(&mut self) -> Result<(), InvalidUpdate> {
         for field in &self.plan.custom {
             let channel = self.plan.channel_of_field(*field);
-            if self.live.present.has(*field) && !self.updated.contains(&channel) {
+            if self.live.present.has(*field) && !self.live.changed.contains(&channel) {
                 let plan = self.plan;
                 let change = plan.ty.leave(self.state_for(*field), *field)?;
                 self.note_presence(*field, change);
@@ -438,7 +419,7 @@ impl<'a> Step<'a> {
     /// Whether nothing that was updated wakes a node.
     #[inline]
     fn is_last(&self) -> bool {
-        self.updated.iter().all(|c| self.plan.triggered[*c].is_empty())
+        self.live.changed.iter().all(|c| self.plan.triggered[*c].is_empty())
     }
 
     /// Opens what waits for the rest of the graph.
@@ -484,9 +465,8 @@ impl<'a> Step<'a> {
 
     #[inline(always)]
     fn versions(&mut self) -> Noted<'_> {
-        let Live { present, versions, max_version, journal, .. } = &mut *self.live;
-        let (plan, updated, version) = (self.plan, &mut self.updated, self.version);
-        Noted { plan, versions, max_version, present, journal, updated, version }
+        let Live { present, versions, max_version, journal, version, changed, .. } = &mut *self.live;
+        Noted { plan: self.plan, versions, max_version, present, journal, changed, version: *version }
     }
 }
 
@@ -497,7 +477,7 @@ struct Noted<'a> {
     max_version: &'a mut u64,
     present: &'a mut Bits,
     journal: &'a mut Option<Journal>,
-    updated: &'a mut Vec<usize>,
+    changed: &'a mut Vec<usize>,
     version: u64,
 }
 
@@ -512,8 +492,8 @@ impl Noted<'_> {
     #[inline(always)]
     fn changed(&mut self, channel: usize, available: bool) {
         self.bump(channel);
-        if available && !self.updated.contains(&channel) {
-            self.updated.push(channel);
+        if available && !self.changed.contains(&channel) {
+            self.changed.push(channel);
         }
     }
 
@@ -627,23 +607,4 @@ impl MergeWatch for Unwatched<'_> {
     fn merged(&mut self, result: Result<Change, InvalidUpdate>, _: &[Due]) -> Result<(), InvalidUpdate> {
         result.map(drop)
     }
-}
-
-/// Merges the writes of a step's only task ahead of the rest, so that its conditional edges can
-/// read the state in place. The version of the step is not used up yet. `list` is an empty list to use.
-pub(crate) fn put_early(
-    plan: &Plan,
-    live: &mut Live,
-    node: usize,
-    writes: &mut TaskWrites,
-    list: Vec<usize>,
-) -> Result<Vec<usize>, InvalidUpdate> {
-    let before = live.max_version;
-    let updated = guarded(plan, |merging| {
-        let mut step = Step::new(plan, live, list, false, merging);
-        step.put(&mut [Writer::of(Some(node), writes)])?;
-        Ok(step.updated)
-    });
-    live.max_version = before;
-    updated
 }

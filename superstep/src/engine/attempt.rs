@@ -164,7 +164,7 @@ impl Job {
             Routed::Branches(mut writes, state) => {
                 let (step, stop) = (self.seed.step, self.seed.stop);
                 let paths = Paths { plan: &self.plan, node: self.node, step, stop, context };
-                let end = boxed(|| paths.follow(state, &mut writes).instrument(span)).await;
+                let end = boxed(|| paths.follow(&state, &mut writes).instrument(span)).await;
                 (writes, end)
             }
         }
@@ -212,16 +212,8 @@ impl Job {
     #[inline(never)]
     fn route(&self, result: NodeResult, context: Option<&Context>) -> Routed {
         let node = &self.plan.nodes[self.node];
-        let outcome = match settle(result, context, &node.name) {
-            Ok(outcome) => outcome,
-            Err(end) => return Routed::Ended(with_answers(TaskWrites::default(), context), end),
-        };
-        let puts = match admitted(&self.plan, self.node, outcome.update, &self.state) {
-            Ok(puts) => puts,
-            Err(error) => return Routed::Ended(with_answers(TaskWrites::default(), context), End::Failed(error)),
-        };
-        let mut writes = with_answers(TaskWrites::of_puts(with_pushed(context, puts)), context);
-        match self.plan.way_out(self.node, outcome.steer, &mut writes) {
+        let mut writes = TaskWrites::default();
+        match take_outcome(&self.plan, self.node, &self.state, result, context, &mut writes) {
             Err(end) => return Routed::Ended(writes, end),
             Ok(false) => return Routed::Ended(writes, End::Done),
             Ok(true) => {}
@@ -255,12 +247,23 @@ fn no_timeout(node: &str) -> Error {
     Error::invalid(words).at(node)
 }
 
-/// The answers that an attempt used are part of what it wrote.
-pub(crate) fn with_answers(mut writes: TaskWrites, context: Option<&Context>) -> TaskWrites {
-    note_answers(&mut writes, context);
-    writes
+/// Turns what a node returned into writes. True if its conditional edges are to be followed.
+pub(super) fn take_outcome(
+    plan: &Plan,
+    node: usize,
+    state: &Snapshot,
+    result: NodeResult,
+    context: Option<&Context>,
+    writes: &mut TaskWrites,
+) -> Result<bool, End> {
+    note_answers(writes, context);
+    let outcome = settle(result, context, &plan.nodes[node].name)?;
+    let puts = admitted(plan, node, outcome.update, state).map_err(End::Failed)?;
+    writes.puts = with_pushed(context, puts);
+    plan.way_out(node, outcome.steer, writes)
 }
 
+/// The answers that an attempt used are part of what it wrote.
 pub(super) fn note_answers(writes: &mut TaskWrites, context: Option<&Context>) {
     if let Some(answers) = context.and_then(|cx| lock(&cx.task.answers).to_save()) {
         writes.rest_mut().resume = Some(answers);
@@ -408,7 +411,7 @@ async fn on_blocking_pool(
 }
 
 /// Tells a question, a command and a failure apart.
-pub(crate) fn settle(result: NodeResult, context: Option<&Context>, node: &str) -> Result<AnyOutcome, End> {
+fn settle(result: NodeResult, context: Option<&Context>, node: &str) -> Result<AnyOutcome, End> {
     if let Some(cx) = context {
         if let Some(parent) = lock(&cx.task.answers).parent.take() {
             // It came out of a graph inside: it is for this graph.
@@ -489,7 +492,7 @@ const ANOTHER_STATE: &str = "a command for the parent graph carries an update of
 /// What a node returned as writes. Whole states in it, which come out of a graph inside, count for what they change; what
 /// the node itself gave back is compared already.
 #[inline]
-pub(crate) fn admitted(plan: &Plan, node: usize, update: Option<AnyUpdate>, state: &Snapshot) -> Result<Writes, Error> {
+fn admitted(plan: &Plan, node: usize, update: Option<AnyUpdate>, state: &Snapshot) -> Result<Writes, Error> {
     let name = &plan.nodes[node].name;
     // Only a command out of a graph inside can be of another state than the graph's own nodes.
     let admitted = plan.ty.admit(update, Some(name)).map_err(|_| Error::node_failed(name, ANOTHER_STATE.into()))?;
@@ -694,7 +697,7 @@ pub(crate) fn job_of(
     seed: &Arc<StepSeed>,
     state: &Snapshot,
     (ix, place): (usize, Place),
-    task: &mut Task,
+    task: &Task,
     id: TaskId,
 ) -> Job {
     let node = &plan.nodes[task.node];
@@ -705,7 +708,7 @@ pub(crate) fn job_of(
         node: task.node,
         place,
         id,
-        input: task.input.clone().expect("a task keeps its input until it runs"),
+        input: task.input(state),
         state: state.clone(),
         timeout: task.timeout.as_deref().copied().or(node.timeout),
         failure: task.failure.as_deref().cloned(),

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use smallvec::SmallVec;
 
 use super::apply::{Applied, apply, apply_start, guarded, local_state};
 use super::live::{MOST_STEPS, Start};
 use super::run::{Run, RunInput};
 use super::save::{Loaded, Reading};
-use super::tasks::{self, TaskPath};
+use super::tasks;
 use super::writes::TaskWrites;
 use crate::call::{AnyCommand, GivenAnswers, Goto, ReplayState};
 use crate::checkpoint::{Interrupt, ListQuery, Source};
@@ -375,12 +374,14 @@ impl Run {
         all.puts.extend(std::mem::take(&mut carried.puts));
         all.signals.extend(std::mem::take(&mut carried.signals));
         all.encoded.clear();
-        all.rest_mut().sends.extend(carried.take_rest().map(|r| r.sends).unwrap_or_default());
-        let batch = SmallVec::from_iter([Applied::by_caller(all)]);
-        let updated = apply(&self.plan, &mut self.live, None, batch, None)?;
-        if let Some(known) = &mut self.live.updated {
+        carried.take_sends(&mut all.rest_mut().sends);
+        let known = self.live.updated.take();
+        apply(&self.plan, &mut self.live, None, &mut [Applied::by_caller(&mut all)])?;
+        let updated = self.live.updated.take().unwrap_or_default();
+        self.live.updated = known.map(|mut known| {
             known.extend(updated.into_iter().filter(|c| !known.contains(c)).collect::<Vec<_>>());
-        }
+            known
+        });
         Ok(())
     }
 
@@ -390,29 +391,24 @@ impl Run {
             self.input = Some(start.clone());
         }
         let is_fresh = self.live.max_version == 0;
-        let updated = match (start, &self.plan.input) {
+        match (start, &self.plan.input) {
             (Start::Writes { writes, goto: _ }, InputMode::Fields(fields)) => {
                 let writes = writes.only(|field| fields.contains(&field));
-                self.replace_work(None, Some(TaskWrites::of_puts(writes)))?
+                self.replace_work(None, Some(TaskWrites::of_puts(writes)))?;
             }
             (start, _) if is_fresh => apply_start(&self.plan, &mut self.live, start),
             (start, _) => self.replace_work(Some(start), None)?,
-        };
-        self.live.updated = Some(updated);
+        }
         self.pending.clear();
         self.put_checkpoint(Source::Input).await
     }
 
     /// Applies an input, and drops what was left to do.
-    fn replace_work(&mut self, start: Option<Start>, writes: Option<TaskWrites>) -> Result<Vec<usize>, Error> {
-        let updated = self.live.updated.clone();
-        let dropped = tasks::next_tasks(&self.plan, &self.live, updated.as_deref());
-        let mut batch: SmallVec<[Applied; 1]> = writes.map(Applied::by_caller).into_iter().collect();
-        for task in dropped {
-            let woken = (task.path == TaskPath::Pull).then_some(task.node);
-            batch.push(Applied { node: woken, woken, ends_step: true, writes: TaskWrites::default() });
-        }
-        Ok(apply(&self.plan, &mut self.live, start, batch, None)?)
+    fn replace_work(&mut self, start: Option<Start>, mut writes: Option<TaskWrites>) -> Result<(), Error> {
+        let mut dropped = tasks::next_tasks(&self.plan, &self.live, self.live.updated.as_deref());
+        let dropped = dropped.iter_mut().map(Applied::of_task);
+        let mut batch: Vec<Applied<'_>> = writes.iter_mut().map(Applied::by_caller).chain(dropped).collect();
+        Ok(apply(&self.plan, &mut self.live, start, &mut batch)?)
     }
 }
 

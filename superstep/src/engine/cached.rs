@@ -26,15 +26,13 @@ impl Run {
     fn cache_key(&self, ix: usize) -> Result<Option<CacheKey>, Error> {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
-        let (Some(policy), Some(_), Some(input)) = (&node.cache, self.cache(), &task.input) else {
-            return Ok(None);
-        };
+        let (Some(policy), Some(_)) = (&node.cache, self.cache()) else { return Ok(None) };
         let key = match &policy.key {
             Some(key) => {
                 let mut none = || unreachable!("a cache key has no context");
                 let (node, step, stop) = (task.node, self.step, self.stop);
                 let plan = &*self.plan;
-                let (input, state) = (input.given(), Some(&self.live.state));
+                let (input, state) = (task.given(&self.live.state), Some(&self.live.state));
                 let call = Call { state, ..plan.call(node, input, (step, stop), &mut none) };
                 let name = &self.plan.nodes[node].name;
                 let key = caught(|| key(&call)).map_err(|panicked| {
@@ -43,7 +41,7 @@ impl Run {
                 })?;
                 key.map_err(|e| Error::node_failed(name, e).in_step(step))?
             }
-            None => self.whole_input_key(node, input)?,
+            None => self.whole_input_key(node, &task.input(&self.live.state))?,
         };
         let namespace = vec!["superstep".to_owned(), self.plan.name.to_string(), node.name.to_string()];
         Ok(Some(CacheKey { namespace, key: key_text(node.run.made_of, &key) }))

@@ -173,11 +173,7 @@ impl Run {
 
     fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites {
         let writes = &self.tasks[ix].writes;
-        let puts = match writes.rest() {
-            Some(rest) if writes.puts.is_empty() => rest.kept.clone(),
-            _ => writes.puts.clone(),
-        };
-        ShownWrites::new(puts, fields, writes.returned().cloned(), &self.plan.ty)
+        ShownWrites::new(writes.puts.clone(), fields, writes.returned().cloned(), &self.plan.ty)
     }
 
     /// Shows what a task wrote, asked or failed with; `known` if it did not run for it now.
@@ -279,8 +275,9 @@ impl Run {
     pub(super) async fn show_pause(&mut self, interrupts: &[Interrupt]) -> Result<(), Error> {
         if self.tasks.iter().any(|t| t.writes.is_finished()) || self.calls_have_pushed() {
             let written = self.wrote_output();
-            let updated = self.apply_tasks()?;
-            if written && self.touches_output(&updated) {
+            let plan = self.plan.clone();
+            self.apply_tasks(&plan)?;
+            if written && self.changed_output(&plan) {
                 self.show_values(&[]).await;
             }
         }

@@ -13,26 +13,22 @@ use smallvec::SmallVec;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-use super::apply::{local_state, put_early};
-use super::attempt::{
-    AbortOnDrop, Crash, End, Finished, NodeCall, NodeResult, Watched, admitted, call_node, job_of, settle, with_answers,
-};
+use super::apply::{local_state, merge_first};
+use super::attempt::{AbortOnDrop, Crash, End, Finished, NodeCall, Watched, call_node, job_of, take_outcome};
 use super::cached::{CacheTurn, follow};
 use super::paths::Paths;
-use super::run::{AtWork, Ended, Run};
+use super::run::{AtWork, Ended, LoopConfig, Run};
 use super::saving::SavedWhen;
 use super::seed::StepSeed;
 use super::tasks::{Task, TaskPath};
 use super::writes::{Rest, TaskWrites};
 use crate::bits::Bits;
-use crate::call::{Call, Context, Goto, NodeError, NodeFuture, ParentCommand, Place, Steer, Waiter, with_pushed};
+use crate::call::{Call, Context, Goto, NodeError, ParentCommand, Place, RunShared, Steer, Waiter};
 use crate::checkpoint::{Durability, Interrupt};
 use crate::error::{Error, ErrorKind, TaskError};
-use crate::state::erased::Writes;
-use crate::state::{Given, TaskInput};
+use crate::plan::Plan;
+use crate::state::erased::{Snapshot, Writes};
 use crate::wall::{Panicked, Walled, boxed};
-
-type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Ended, Error>> + Send + 'a>>;
 
 type Running = Walled<'static, Finished>;
 
@@ -61,20 +57,6 @@ impl Drop for Report {
             let _gone = self.sender.send((self.ix, None));
         }
     }
-}
-
-/// A node that runs where its step is driven.
-pub(crate) struct Started {
-    pub(crate) context: Option<Context>,
-    pub(crate) polled: Polled,
-}
-
-/// How far it came.
-pub(crate) enum Polled {
-    Pending(NodeCall),
-    Ready(NodeResult),
-    /// Its conditional edges were followed too.
-    Ended(Finished),
 }
 
 /// The tasks of a step that have not ended.
@@ -134,19 +116,168 @@ fn in_order(mut asked: Vec<Asked>) -> Vec<Interrupt> {
 }
 
 impl Run {
-    /// Runs the tasks that have not run yet, and commits each as it finishes. `started` is the
-    /// step's only task, if it was started already.
-    pub(super) fn execute(&mut self, started: Option<Box<Started>>) -> StepFuture<'_> {
-        if started.is_some() {
-            return boxed(|| self.run_in_place(started));
+    /// Runs the tasks that have not run yet, and commits each as it finishes.
+    pub(super) async fn run_tasks(&mut self, plan: &Plan) -> Result<Ended, Error> {
+        if self.runs_in_place(plan) { self.run_in_place(plan).await } else { boxed(|| self.run_in_time()).await }
+    }
+
+    /// Whether the step has one task with nothing around it: it is polled where its step is driven.
+    fn runs_in_place(&self, plan: &Plan) -> bool {
+        let [task] = self.tasks.as_slice() else { return false };
+        let node = &plan.nodes[task.node];
+        let is_bare = || {
+            node.plain
+                && task.timeout.is_none()
+                && task.failure.is_none()
+                && plan.step_timeout.is_none()
+                && self.shared.max_concurrency.is_none()
+        };
+        !task.skip && (node.hidden || is_bare())
+    }
+
+    /// The only task of a step: what it wrote is saved and shown with its step.
+    async fn run_in_place(&mut self, plan: &Plan) -> Result<Ended, Error> {
+        let node = self.tasks[0].node;
+        self.at_work = AtWork::Node(node);
+        let context = self.asks_for_context(0).then(|| self.context_of(0, None));
+        let mut span = tracing::Span::none();
+        let routed = if plan.nodes[node].hidden {
+            let (puts, steer) = self.start_outcome();
+            let writes = &mut self.tasks[0].writes;
+            writes.puts = puts;
+            plan.way_out(node, steer, writes)
+        } else {
+            let call = self.start_in_place(plan, node, context.as_ref());
+            span.clone_from(&call.span);
+            let result = self.watched(call, context.as_ref()).await.unwrap_or_else(Err);
+            if let Err(Crash::Cancelled) = &result {
+                return boxed(|| self.cancelled(&[0])).await;
+            }
+            take_outcome(plan, node, &self.live.state, result, context.as_ref(), &mut self.tasks[0].writes)
+        };
+        let end = match routed {
+            Ok(false) => End::Done,
+            Ok(true) => match self.follow_lone(plan, node, context.as_ref(), span).await {
+                Ok(end) => end,
+                Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
+            },
+            Err(end) => end,
+        };
+        drop(context);
+        match end {
+            End::Done if self.is_quiet() => Ok(Ended::Done),
+            End::Done if !self.is_watched() && !self.saves_at_exit() => {
+                self.keep_with_checkpoint()?;
+                Ok(Ended::Done)
+            }
+            end => boxed(|| self.commit_lone(end)).await,
         }
-        if let [task] = self.tasks.as_slice()
-            && !task.skip
-            && self.plan.nodes[task.node].hidden
+    }
+
+    /// Whether the code of a task asks for its context, or may speak to listeners.
+    fn asks_for_context(&self, ix: usize) -> bool {
+        let node = &self.plan.nodes[self.tasks[ix].node];
+        let runs_code = !(node.hidden && node.quick_branches);
+        node.paths_ask || (node.run.asks && !node.hidden) || (runs_code && self.shared.is_heard())
+    }
+
+    fn context_of(&mut self, ix: usize, seed: Option<&StepSeed>) -> Context {
+        let (id, name) = (self.task_id(ix), self.plan.nodes[self.tasks[ix].node].name.clone());
+        let named = (&name, self.place_of(ix));
+        match seed {
+            Some(seed) => seed.context(named, id, None, None, None),
+            None => self.seed().context(named, id, None, None, None),
+        }
+    }
+
+    /// Calls the node of the step's only task.
+    fn start_in_place(&self, plan: &Plan, node: usize, context: Option<&Context>) -> NodeCall {
+        let (step, stop, task) = (self.step, self.stop, &self.tasks[0]);
+        let span = tracing::debug_span!("task", node = &*plan.nodes[node].name, step, attempt = 1);
+        let entered = span.enter();
+        let mut given = || context.cloned().expect("a node that asks for its context has one");
+        let (input, state, present) = (task.given(&self.live.state), &self.live.state, &self.live.present);
+        let call = plan.call(node, input, (step, stop), &mut given);
+        let call = Call { state: Some(state), present: Some(present), ..call };
+        let mut future = call_node(&plan.nodes[node], call);
+        if let Some(context) = context.filter(|_| self.shared.is_heard()) {
+            future = crate::current::inside(context.clone(), future);
+        }
+        drop(entered);
+        NodeCall { future, span }
+    }
+
+    /// Follows the conditional edges of the step's only task. Its writes are all there is, so they are merged first and
+    /// the state itself is read.
+    async fn follow_lone(
+        &mut self,
+        plan: &Plan,
+        node: usize,
+        context: Option<&Context>,
+        span: tracing::Span,
+    ) -> Result<End, Crash> {
+        let copy = if self.keeps_state_for_paths(plan, node) {
+            self.copy_for_paths(plan).map(Some)
+        } else {
+            self.merge_lone(plan).map(|()| None)
+        };
+        let copy = match copy {
+            Ok(copy) => copy,
+            Err(error) => return Ok(End::Failed(error)),
+        };
+        let state = copy.as_ref().unwrap_or(&self.live.state);
+        let writes = &mut self.tasks[0].writes;
+        if plan.nodes[node].quick_branches {
+            let followed = plan.follow_sync_branches(node, state, writes);
+            return Ok(followed.map_or_else(End::Failed, |()| End::Done));
+        }
+        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
+        let followed = boxed(|| paths.follow(state, writes).instrument(span));
+        watched(&self.shared, &self.config, followed, context).await
+    }
+
+    /// Whether the state must stay as it was while the step's only task follows its conditional edges: fields may end the
+    /// step by rules of their own, a path may ask (the question shows the state before the task), and a run of which only
+    /// the end is saved may have to go back.
+    fn keeps_state_for_paths(&self, plan: &Plan, node: usize) -> bool {
+        !plan.custom.is_empty() || plan.nodes[node].paths_ask || self.saves_at_exit()
+    }
+
+    /// Merges what the step's only task wrote. What is saved of it is encoded before, and what is shown of it is kept:
+    /// a write that is merged is used up.
+    fn merge_lone(&mut self, plan: &Plan) -> Result<(), Error> {
+        let is_watched = self.is_watched();
+        let Task { node, writes, .. } = &mut self.tasks[0];
+        let (node, names) = (*node, [&*plan.nodes[*node].name]);
+        if let Some(saver) = &self.saver
+            && let Err(error) = writes.encode(plan, &saver.scribe)
         {
-            return boxed(|| self.run_start());
+            return Err(self.given_by(node, error));
         }
-        if self.runs_in_place() { boxed(|| self.run_in_place(None)) } else { boxed(|| self.run_in_time()) }
+        let kept = is_watched.then(|| writes.puts.clone());
+        merge_first(plan, &mut self.live, node, writes).map_err(|error| error.in_writes_of(&names))?;
+        if let Some(kept) = kept {
+            writes.puts = kept;
+        }
+        Ok(())
+    }
+
+    fn copy_for_paths(&self, plan: &Plan) -> Result<Snapshot, Error> {
+        let Task { node, writes, .. } = &self.tasks[0];
+        let copy = local_state(plan, &self.live.state, &writes.puts);
+        copy.map_err(|error| error.in_writes_of(&[&plan.nodes[*node].name]))
+    }
+
+    /// A future of a task that runs where its step is driven.
+    fn watched<'a, F>(&'a self, future: F, context: Option<&'a Context>) -> Watched<'a, F> {
+        watched(&self.shared, &self.config, future, context)
+    }
+
+    async fn commit_lone(&mut self, end: End) -> Result<Ended, Error> {
+        let writes = std::mem::take(&mut self.tasks[0].writes);
+        let mut trouble = Trouble::default();
+        self.commit(Finished { ix: 0, writes, end }, &mut trouble).await?;
+        trouble.into_end()
     }
 
     async fn run_in_time(&mut self) -> Result<Ended, Error> {
@@ -164,47 +295,40 @@ impl Run {
         }
     }
 
-    /// The start node alone in its step.
-    async fn run_start(&mut self) -> Result<Ended, Error> {
-        let context = self.start_asks().then(|| self.start_context(0, None));
-        let done = self.start_input(0, context).await;
-        self.commit_lone(done).await
-    }
-
-    /// Whether the paths of the start have to be given a context.
-    fn start_asks(&self) -> bool {
-        let start = self.plan.nodes.iter().find(|node| node.hidden);
-        start.is_some_and(|start| start.paths_ask || !start.quick_branches && self.shared.is_heard())
-    }
-
-    /// The context for the paths of the start.
-    fn start_context(&mut self, ix: usize, seed: Option<&StepSeed>) -> Context {
-        let (id, name) = (self.task_id(ix), self.plan.nodes[self.tasks[ix].node].name.clone());
-        let named = (&name, self.place_of(ix));
-        match seed {
-            Some(seed) => seed.context(named, id, None, None, None),
-            None => self.seed().context(named, id, None, None, None),
-        }
-    }
-
-    /// Runs the start node: it writes the input. Others are beside it if an input was put in by hand while they waited.
-    async fn start_input(&self, ix: usize, context: Option<Context>) -> Finished {
-        let outcome = self.start_outcome();
-        let mut writes = TaskWrites::of_puts(outcome.0);
+    /// The start node beside others: an input was put in by hand while they waited.
+    async fn run_start(&self, ix: usize, context: Option<Context>) -> Finished {
         let node = self.tasks[ix].node;
-        let end = match self.plan.way_out(node, outcome.1, &mut writes) {
+        let (puts, steer) = self.start_outcome();
+        let mut writes = TaskWrites::of_puts(puts);
+        let end = match self.plan.way_out(node, steer, &mut writes) {
             Err(end) => end,
             Ok(false) => End::Done,
             Ok(true) => {
-                let ended = boxed(|| self.branch_on_copy(node, &mut writes, context.as_ref())).await;
+                let ended = boxed(|| self.follow_start(node, &mut writes, context.as_ref())).await;
                 ended.unwrap_or_else(|_| End::Failed(Error::cancelled()))
             }
         };
         Finished { ix, writes, end }
     }
 
+    async fn follow_start(
+        &self,
+        node: usize,
+        writes: &mut TaskWrites,
+        context: Option<&Context>,
+    ) -> Result<End, Crash> {
+        let plan = &self.plan;
+        let state = match local_state(plan, &self.live.state, &writes.puts) {
+            Ok(state) => state,
+            Err(error) => return Ok(End::Failed(error.in_writes_of(&[&plan.nodes[node].name]))),
+        };
+        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
+        let followed = std::pin::pin!(paths.follow(&state, writes));
+        self.watched(followed, context).await
+    }
+
     /// What the start node writes: the fields of the input that may be written.
-    pub(super) fn start_outcome(&self) -> (Writes, Option<Box<Steer>>) {
+    fn start_outcome(&self) -> (Writes, Option<Box<Steer>>) {
         let Some(super::live::Start::Writes { writes, goto }) = &self.live.start else { return Default::default() };
         let fields = match &self.plan.input {
             crate::plan::InputMode::Start { fields } => fields.as_deref(),
@@ -213,132 +337,6 @@ impl Run {
         let writes = writes.clone().only(|field| fields.is_none_or(|list| list.contains(&field)));
         let goto: SmallVec<[Goto; 1]> = goto.iter().cloned().collect();
         (writes, (!goto.is_empty()).then(|| Box::new(Steer { goto, ..Steer::default() })))
-    }
-
-    fn runs_in_place(&self) -> bool {
-        let [task] = self.tasks.as_slice() else { return false };
-        !task.skip
-            && task.timeout.is_none()
-            && self.plan.nodes[task.node].plain
-            && self.plan.step_timeout.is_none()
-            && self.shared.max_concurrency.is_none()
-            && task.failure.is_none()
-    }
-
-    /// The only task of a step, polled where we are.
-    async fn run_in_place(&mut self, started: Option<Box<Started>>) -> Result<Ended, Error> {
-        let node_ix = self.tasks[0].node;
-        let plan = self.plan.clone();
-        let node = &plan.nodes[node_ix];
-        self.at_work = AtWork::Node(node_ix);
-        let Started { context, polled } = match started {
-            Some(started) => *started,
-            None => {
-                // The task lets go of the state, so that it can be changed in place.
-                let input = self.tasks[0].input.take().expect("a task keeps its input until it runs");
-                let (call, context) = self.start_in_place(node_ix, &plan, &input);
-                Started { context, polled: Polled::Pending(call) }
-            }
-        };
-        let mut span = tracing::Span::none();
-        let result = match polled {
-            Polled::Ended(done) => return boxed(|| self.commit_lone(done)).await,
-            Polled::Ready(result) => result,
-            Polled::Pending(call) => {
-                span.clone_from(&call.span);
-                self.watched(call, context.as_ref()).await.unwrap_or_else(Err)
-            }
-        };
-        if let Err(Crash::Cancelled) = &result {
-            return boxed(|| self.cancelled(&[0])).await;
-        }
-        let mut writes = with_answers(TaskWrites::default(), context.as_ref());
-        let end = match settle(result, context.as_ref(), &node.name) {
-            Ok(outcome) => match admitted(&plan, node_ix, outcome.update, &self.live.state) {
-                Err(error) => End::Failed(error),
-                Ok(puts) => {
-                    writes.puts = with_pushed(context.as_ref(), puts);
-                    match plan.way_out(node_ix, outcome.steer, &mut writes) {
-                        Ok(false) => End::Done,
-                        Ok(true) => match self.branch_ahead(&plan, node_ix, &mut writes) {
-                            Some(end) => end,
-                            None => {
-                                let follow =
-                                    || self.branch_on_copy(node_ix, &mut writes, context.as_ref()).instrument(span);
-                                match boxed(follow).await {
-                                    Ok(end) => end,
-                                    Err(_cancelled) => return boxed(|| self.cancelled(&[0])).await,
-                                }
-                            }
-                        },
-                        Err(end) => end,
-                    }
-                }
-            },
-            Err(end) => end,
-        };
-        drop(context);
-        if matches!(end, End::Done) && self.is_quiet() {
-            self.tasks[0].writes = writes;
-            return Ok(Ended::Done);
-        }
-        boxed(|| self.commit_lone(Finished { ix: 0, writes, end })).await
-    }
-
-    /// A future of a task that runs where its step is driven: it stops when the run is cancelled.
-    fn watched<'a, F>(&'a self, future: F, context: Option<&'a Context>) -> Watched<'a, F> {
-        let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.config.around.as_deref() };
-        Watched { future, cancel: None, token: self.shared.cancel.token(), waiter }
-    }
-
-    async fn commit_lone(&mut self, done: Finished) -> Result<Ended, Error> {
-        let mut trouble = Trouble::default();
-        self.commit(done, &mut trouble).await?;
-        trouble.into_end()
-    }
-
-    /// Calls a node that asks for nothing but the state.
-    pub(super) fn call_on_state(&self, node: usize, plan: &crate::plan::Plan) -> NodeFuture {
-        let (step, stop) = (self.step, self.stop);
-        let mut none = || unreachable!("the node asks for no context");
-        let input = Given::State(&self.live.state);
-        call_node(&plan.nodes[node], plan.call(node, input, (step, stop), &mut none))
-    }
-
-    /// Calls the node; a context is made only if it asks for one.
-    pub(super) fn start_in_place(
-        &mut self,
-        node_ix: usize,
-        plan: &crate::plan::Plan,
-        input: &TaskInput,
-    ) -> (NodeCall, Option<Context>) {
-        let node = &plan.nodes[node_ix];
-        let span = tracing::debug_span!("task", node = &*node.name, step = self.step, attempt = 1);
-        let entered = span.enter();
-        let mut context: Option<Context> = None;
-        let heard = self.shared.is_heard();
-        let (step, stop) = (self.step, self.stop);
-        let present = node.run.needs_present.then(|| self.live.present.clone());
-        let present = present.as_ref();
-        let state = matches!(input, TaskInput::Sent(_)).then(|| self.live.state.clone());
-        let mut make = || {
-            let cx = context.get_or_insert_with(|| {
-                let id = self.lone_task_id(node_ix);
-                let place = self.place_of(0);
-                self.seed().context((&node.name, place), id, None, None, None)
-            });
-            cx.clone()
-        };
-        let (input, state) = (input.given(), state.as_ref());
-        let call = Call { state, present, ..plan.call(node_ix, input, (step, stop), &mut make) };
-        let mut future = call_node(node, call);
-        if heard {
-            future = crate::current::inside(make(), future);
-        } else if node.paths_ask {
-            make();
-        }
-        drop(entered);
-        (NodeCall { future, span }, context)
     }
 
     /// Where a task stands in the step.
@@ -352,85 +350,6 @@ impl Run {
                 Place::Handler { node, failed: self.plan.nodes[self.tasks[of].node].name.to_string(), nth }
             }
         }
-    }
-
-    /// The id of the step's only task, which is made here if nothing else needed it.
-    fn lone_task_id(&mut self, node: usize) -> crate::id::TaskId {
-        self.make_lone_task(node);
-        self.task_id(0)
-    }
-
-    /// Makes the task of a node that was called without one, unless it was made already.
-    pub(super) fn make_lone_task(&mut self, node: usize) {
-        if self.tasks.is_empty() {
-            self.tasks.push(Task::new(node, TaskPath::Pull, None));
-        }
-    }
-
-    /// Follows the conditional edges of the step's only task. Its writes are all there is, so the
-    /// state itself is what they read: it is changed first. `None` if it may have to be as it was.
-    fn branch_ahead(&mut self, plan: &crate::plan::Plan, node: usize, writes: &mut TaskWrites) -> Option<End> {
-        let possible = plan.is_steady()
-            && plan.nodes[node].quick_branches
-            && !self.saver.as_ref().is_some_and(|s| s.durability == Durability::Exit);
-        if !possible {
-            return None;
-        }
-        if !self.is_quiet()
-            && let Err(error) = self.keep_for_others(writes)
-        {
-            return Some(End::Failed(self.given_by(node, error)));
-        }
-        Some(match self.branch_now(plan, node, writes, Vec::new()) {
-            Ok(updated) => {
-                self.early = Some(updated);
-                End::Done
-            }
-            Err(error) => End::Failed(error),
-        })
-    }
-
-    /// Merges what the step's only task wrote and follows its conditional edges, which must be plain
-    /// functions. Gives the channels that were updated; `list` is an empty list for them.
-    pub(super) fn branch_now(
-        &mut self,
-        plan: &crate::plan::Plan,
-        node: usize,
-        writes: &mut TaskWrites,
-        list: Vec<usize>,
-    ) -> Result<Vec<usize>, Error> {
-        let merged = put_early(plan, &mut self.live, node, writes, list);
-        let updated = merged.map_err(|e| e.in_writes_of(&[&plan.nodes[node].name]))?;
-        plan.follow_sync_branches(node, &self.live.state, writes)?;
-        Ok(updated)
-    }
-
-    /// Follows conditional edges that may wait, on a copy of the state with the task's writes.
-    async fn branch_on_copy(
-        &self,
-        node: usize,
-        writes: &mut TaskWrites,
-        context: Option<&Context>,
-    ) -> Result<End, Crash> {
-        let plan = &self.plan;
-        let state = match local_state(plan, &self.live.state, &writes.puts) {
-            Ok(state) => state,
-            Err(error) => return Ok(End::Failed(error.in_writes_of(&[&plan.nodes[node].name]))),
-        };
-        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
-        let followed = std::pin::pin!(paths.follow(state, writes));
-        self.watched(followed, context).await
-    }
-
-    /// Keeps what is saved and shown of writes that are merged ahead.
-    fn keep_for_others(&self, writes: &mut TaskWrites) -> Result<(), Error> {
-        if let Some(saver) = &self.saver {
-            writes.encode(&self.plan, &saver.scribe)?;
-        }
-        if self.sink().is_some() {
-            writes.rest_mut().kept = writes.puts.clone();
-        }
-        Ok(())
     }
 
     async fn run_many(&mut self) -> Result<Ended, Error> {
@@ -501,7 +420,7 @@ impl Run {
     fn start_task(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running {
         let id = self.task_id(ix);
         let placed = (ix, self.place_of(ix));
-        let job = job_of(&self.plan, seed, &self.live.state, placed, &mut self.tasks[ix], id);
+        let job = job_of(&self.plan, seed, &self.live.state, placed, &self.tasks[ix], id);
         let turn = self.tasks[ix].turn.take_if(|turn| matches!(**turn, CacheTurn::Waits { .. }));
         let running = match turn.map(|turn| *turn) {
             Some(CacheTurn::Waits { landing, known }) => boxed(|| follow(landing, known, job)),
@@ -522,8 +441,8 @@ impl Run {
         let mut waiting: Vec<(usize, Running)> = Vec::new();
         for &ix in todo {
             if self.plan.nodes[self.tasks[ix].node].hidden {
-                let context = self.start_asks().then(|| self.start_context(ix, Some(seed)));
-                ready.push(boxed(|| self.start_input(ix, context)).await);
+                let context = self.asks_for_context(ix).then(|| self.context_of(ix, Some(seed)));
+                ready.push(boxed(|| self.run_start(ix, context)).await);
                 continue;
             }
             let mut running = self.start_task(seed, ix);
@@ -657,6 +576,17 @@ impl Run {
         }
         Err(Error::cancelled())
     }
+}
+
+/// A future of a task that runs where its step is driven: it stops when the run is cancelled.
+fn watched<'a, F>(
+    shared: &'a RunShared,
+    config: &'a LoopConfig,
+    future: F,
+    context: Option<&'a Context>,
+) -> Watched<'a, F> {
+    let waiter = Waiter { task: context.map(|cx| &*cx.task), around: config.around.as_deref() };
+    Watched { future, cancel: None, token: shared.cancel.token(), waiter }
 }
 
 impl Trouble {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::apply::{Applied, apply};
 use super::live::{Live, Start};
 use super::save::{Loaded, Reading, Saver};
@@ -16,7 +14,6 @@ use crate::graph::GraphCore;
 use crate::invoke::DEFAULT_LIMIT;
 use crate::plan::{Fields, Plan};
 use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
-use crate::state::TaskInput;
 use crate::state::erased::{AnyState, Snapshot, Writes};
 use crate::stream::{ShownInput, ShownState, ShownWrites, View};
 
@@ -70,20 +67,19 @@ impl TaskViews<'_> {
     pub(super) fn input(&self, ix: usize) -> ShownInput {
         let task = &self.tasks[ix];
         let node = &self.plan.nodes[task.node];
-        match (&task.input, &self.live.start) {
-            (_, Some(Start::Value(value))) if node.returns => ShownInput::Value(value.clone()),
-            (_, Some(Start::Writes { writes, .. })) if node.hidden => {
+        match &self.live.start {
+            Some(Start::Value(value)) if node.returns => ShownInput::Value(value.clone()),
+            Some(Start::Writes { writes, .. }) if node.hidden => {
                 ShownInput::Start(self.writes(writes.clone(), self.plan.shown.clone(), None))
             }
-            (Some(input), _) => ShownInput::Task {
-                input: Arc::new(input.clone()),
+            _ => ShownInput::Task {
+                input: Arc::new(task.input(&self.live.state)),
                 present: self.live.present.clone(),
                 reads: node.reads.clone(),
                 step: self.step,
                 stop: self.stop,
                 ty: self.plan.ty.clone(),
             },
-            (None, _) => ShownInput::Value(serde_json::Value::Null),
         }
     }
 
@@ -122,14 +118,7 @@ pub(crate) async fn snapshot_of(
     }
     let states = subgraph_states(graph, saver, &live, &tasks, looking.deep).await?;
     if pending.null.has_output() {
-        let batch = SmallVec::from_iter([Applied::by_caller(pending.null.output())]);
-        apply(plan, &mut live, None, batch, None)?;
-        // The tasks will see what the caller wrote.
-        for input in tasks.iter_mut().filter_map(|t| t.input.as_mut()) {
-            if let TaskInput::State(state) = input {
-                *state = live.state.clone();
-            }
-        }
+        apply(plan, &mut live, None, &mut [Applied::by_caller(&mut pending.null.output())])?;
     }
     // How many steps a run may take is not saved: as if one went on from here with the usual limit.
     let stop = step + DEFAULT_LIMIT as i64 + 1;
@@ -169,16 +158,15 @@ pub(crate) async fn snapshot_of(
 
 /// Puts what finished tasks wrote into the values.
 fn apply_finished(plan: &Plan, live: &mut Live, tasks: &[Task], pending: &super::save::Pending) -> Result<(), Error> {
-    let mut done: Vec<(std::borrow::Cow<'_, str>, Applied)> = Vec::new();
+    let mut done: Vec<(std::borrow::Cow<'_, str>, usize, TaskWrites)> = Vec::new();
     for ix in 0..tasks.len() {
         let Some(known) = tasks[ix].id.and_then(|id| pending.of(id)).filter(|k| k.is_finished()) else { continue };
-        let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
-        let applied = Applied { node: woken, woken, ends_step: true, writes: known.output() };
-        done.push((tasks::path_text(plan, tasks, ix), applied));
+        done.push((tasks::path_text(plan, tasks, ix), ix, known.output()));
     }
     if !done.is_empty() {
         done.sort_by(|a, b| a.0.cmp(&b.0));
-        apply(plan, live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
+        let batch = done.iter_mut().map(|(_, ix, writes)| Applied::result_of(&tasks[*ix], writes));
+        apply(plan, live, None, &mut batch.collect::<Vec<_>>())?;
         // As in LangGraph, looking ends the step for fields that live for one step.
         for field in plan.transient.iter().filter(|f| live.present.has(**f)).copied().collect::<Vec<_>>() {
             plan.ty.reset(&mut live.state, field);

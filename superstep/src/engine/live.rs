@@ -65,6 +65,10 @@ pub(crate) struct Live {
     pub(crate) stop_seen: u64,
     /// The channels that the last step updated; `None` if that is not known.
     pub(crate) updated: Option<Vec<usize>>,
+    /// The version of all that the step under way changes.
+    pub(crate) version: u64,
+    /// The channels that the step under way has updated so far.
+    pub(crate) changed: Vec<usize>,
     pub(crate) scratch: Vec<Scratch>,
     /// Nodes that had another name when the checkpoint was saved: its tasks go by that one.
     pub(crate) former: Option<Arc<Former>>,
@@ -100,6 +104,8 @@ impl Live {
             last_gone: false,
             stop_seen: 0,
             updated: None,
+            version: 1,
+            changed: Vec::new(),
             scratch: Vec::new(),
             former: None,
             lost: Vec::new(),
@@ -123,11 +129,26 @@ impl Live {
             last_gone: self.last_gone,
             stop_seen: self.stop_seen,
             updated: self.updated.clone(),
+            version: self.version,
+            changed: self.changed.clone(),
             scratch: Vec::new(),
             former: self.former.clone(),
             lost: self.lost.clone(),
             journal: None,
         }
+    }
+
+    /// Begins a step: whatever it changes gets one version, which is newer than all others.
+    pub(crate) fn open_step(&mut self) {
+        self.version = self.max_version + 1;
+        self.changed.clear();
+    }
+
+    /// Ends a step: what it has updated decides who runs in the next one.
+    pub(crate) fn close_step(&mut self) {
+        // The list of the step before is used again.
+        let before = self.updated.take().unwrap_or_default();
+        self.updated = Some(std::mem::replace(&mut self.changed, before));
     }
 
     /// The name under which the tasks of a node go: that of the node when the checkpoint was saved.

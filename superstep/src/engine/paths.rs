@@ -22,8 +22,8 @@ pub(crate) struct Paths<'a> {
 
 impl Paths<'_> {
     /// Runs the paths one after another on the state with the node's own writes, and adds where they lead to `writes`.
-    pub(crate) async fn follow(&self, state: Snapshot, writes: &mut TaskWrites) -> End {
-        let end = self.follow_each(&state, writes).await.map_or_else(|end| end, |()| End::Done);
+    pub(crate) async fn follow(&self, state: &Snapshot, writes: &mut TaskWrites) -> End {
+        let end = self.follow_each(state, writes).await.map_or_else(|end| end, |()| End::Done);
         note_answers(writes, self.context);
         end
     }

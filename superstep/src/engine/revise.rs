@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::apply::{Applied, apply, guarded, local_state};
 use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
@@ -14,7 +12,7 @@ use super::paths::Paths;
 use super::run::RunInput;
 use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
 use super::seed::StepSeed;
-use super::tasks::{self, Task, TaskPath};
+use super::tasks::{self, Task};
 use super::writes::TaskWrites;
 use crate::call::{AnyOutcome, Context, Place, RunShared};
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
@@ -159,31 +157,28 @@ impl<'a> Reviser<'a> {
     async fn end(&mut self) -> Result<CheckpointId, Error> {
         let tasks = self.tasks();
         if self.pending.null.has_output() {
-            let batch = SmallVec::from_iter([Applied::by_caller(self.pending.null.output())]);
-            apply(self.plan, &mut self.live, None, batch, None)?;
+            let mut writes = self.pending.null.output();
+            apply(self.plan, &mut self.live, None, &mut [Applied::by_caller(&mut writes)])?;
         }
-        let mut done: Vec<(Cow<'_, str>, Applied)> = Vec::new();
+        let mut done: Vec<(Cow<'_, str>, usize, TaskWrites)> = Vec::new();
         for ix in 0..tasks.len() {
             let known = tasks[ix].id.and_then(|id| self.pending.of(id)).filter(|k| k.is_finished());
-            let woken = (tasks[ix].path == TaskPath::Pull).then_some(tasks[ix].node);
             let writes = known.map(TaskWrites::output).unwrap_or_default();
-            done.push((
-                tasks::path_text(self.plan, &tasks, ix),
-                Applied { node: woken, woken, ends_step: true, writes },
-            ));
+            done.push((tasks::path_text(self.plan, &tasks, ix), ix, writes));
         }
         done.sort_by(|a, b| a.0.cmp(&b.0));
-        apply(self.plan, &mut self.live, None, done.into_iter().map(|(_, a)| a).collect(), None)?;
+        let batch = done.iter_mut().map(|(_, ix, writes)| Applied::result_of(&tasks[*ix], writes));
+        apply(self.plan, &mut self.live, None, &mut batch.collect::<Vec<_>>())?;
         self.live.updated = None;
         let base = self.base();
         self.save(Source::Update, self.step + 1, base, base, Vec::new()).await
     }
 
     async fn as_input(&mut self, input: RunInput) -> Result<CheckpointId, Error> {
-        let mut batch: SmallVec<[Applied; 1]> = SmallVec::new();
+        let mut fields = None;
         let start = match (input, &self.plan.input) {
             (RunInput::Writes(puts), InputMode::Fields(_)) => {
-                batch.push(Applied::by_caller(TaskWrites::of_puts(self.plan.ty.admit(puts, None)?)));
+                fields = Some(TaskWrites::of_puts(self.plan.ty.admit(puts, None)?));
                 None
             }
             (RunInput::Writes(_), InputMode::Entry) => return Err(no_value()),
@@ -199,7 +194,8 @@ impl<'a> Reviser<'a> {
                 return Err(Error::new(ErrorKind::InvalidUpdate, "there is no input to put in"));
             }
         };
-        apply(self.plan, &mut self.live, start, batch, None)?;
+        let mut batch: Vec<_> = fields.iter_mut().map(Applied::by_caller).collect();
+        apply(self.plan, &mut self.live, start, &mut batch)?;
         self.live.updated = None;
         let step = if self.record.is_some() { self.step + 1 } else { -1 };
         let base = self.base();
@@ -221,7 +217,7 @@ impl<'a> Reviser<'a> {
             free.entry(task.node).or_default().extend(task.id);
         }
         let superseded = self.base().is_some() && self.base() != self.head;
-        let mut batch: SmallVec<[Applied; 1]> = SmallVec::new();
+        let mut written = Vec::new();
         let mut results = Vec::new();
         for (ix, (node, outcome)) in updates.into_iter().enumerate() {
             let node = self.resolve(node)?;
@@ -238,10 +234,11 @@ impl<'a> Reviser<'a> {
                 shown.done = writes.done;
                 writes = shown;
             }
-            batch.push(Applied { node: None, woken: None, ends_step: true, writes });
+            written.push(writes);
         }
-        self.check_replaced(&batch)?;
-        apply(self.plan, &mut self.live, None, batch, None)?;
+        self.check_replaced(&written)?;
+        let batch = written.iter_mut().map(|writes| Applied { node: None, woken: None, ends_step: true, writes });
+        apply(self.plan, &mut self.live, None, &mut batch.collect::<Vec<_>>())?;
         self.live.updated = None;
         let base = self.base();
         // Results by hand are saved with the checkpoint that they made, or not at all.
@@ -249,8 +246,8 @@ impl<'a> Reviser<'a> {
     }
 
     /// A field that cannot be read must get another value.
-    fn check_replaced(&mut self, batch: &[Applied]) -> Result<(), Error> {
-        let is_written = |field| batch.iter().any(|applied| applied.writes.puts.touches(|other| other == field));
+    fn check_replaced(&mut self, written: &[TaskWrites]) -> Result<(), Error> {
+        let is_written = |field| written.iter().any(|writes| writes.puts.touches(|other| other == field));
         match self.too_deep.iter().position(|value| value.field.is_some_and(|field| !is_written(field))) {
             Some(left) => Err(self.too_deep.swap_remove(left).error.into()),
             None => Ok(()),
@@ -303,12 +300,12 @@ impl<'a> Reviser<'a> {
         })?;
         if branches {
             let state = local_state(self.plan, &self.live.state, &writes.puts)?;
-            self.follow(node, state, &mut writes).await?;
+            self.follow(node, &state, &mut writes).await?;
         }
         Ok(writes)
     }
 
-    async fn follow(&self, node: usize, state: Snapshot, writes: &mut TaskWrites) -> Result<(), Error> {
+    async fn follow(&self, node: usize, state: &Snapshot, writes: &mut TaskWrites) -> Result<(), Error> {
         let context = self.plan.nodes[node].paths_ask.then(|| self.context(node));
         let (step, stop) = (self.step, self.step + 2);
         let paths = Paths { plan: self.plan, node, step, stop, context: context.as_ref() };

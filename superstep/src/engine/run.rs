@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Instant;
 
 use serde_json::Value;
+use smallvec::SmallVec;
 use tracing::Instrument;
 
-use super::apply::{Applied, apply, apply_one};
+use super::apply::{Applied, apply_step};
 use super::calls::{CallDesk, CallWrites};
 use super::live::{Live, Start};
-use super::save::{Draft, Pending, Saver, Unsaved};
+use super::save::{Draft, Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use crate::cache::Cache;
 use crate::call::{AnyCommand, NodeError, NullResume, ParentCommand, ReplayState, RunShared, TaskContext, lock};
@@ -136,8 +135,6 @@ pub(crate) struct Run {
     /// Whether the shown fields were given out, and how they were if the state may differ by now.
     pub(super) shown: bool,
     pub(super) last_shown: Option<ShownState>,
-    /// The fields that the step's only task has written ahead.
-    pub(super) early: Option<Vec<usize>>,
     /// What tasks have to show that are saved with the checkpoint of the step: shown after it.
     pub(super) unshown: Vec<(Mode, EventData<AnyState>)>,
     pub(super) desk: Option<Arc<CallDesk>>,
@@ -149,8 +146,6 @@ pub(crate) struct Run {
     pub(super) input: Option<Start>,
     /// Writes were merged in part: the state cannot be saved.
     pub(super) is_torn: bool,
-    /// When the run gave the thread to others last.
-    pub(super) breathed: Option<Instant>,
     /// For whom the engine is at work, to say if something panics.
     pub(super) at_work: AtWork,
 }
@@ -198,7 +193,6 @@ impl Run {
             replaying: false,
             shown: false,
             last_shown: None,
-            early: None,
             unshown: Vec::new(),
             desk: None,
             previous_value: None,
@@ -206,7 +200,6 @@ impl Run {
             namespace_key,
             input: None,
             is_torn: false,
-            breathed: None,
             at_work: AtWork::Begin,
         }
     }
@@ -270,7 +263,7 @@ impl Run {
     /// writes were being merged, so is the state.
     #[cold]
     fn panicked(&mut self, panicked: &Panicked) -> Error {
-        let is_whole = matches!(self.at_work, AtWork::Node(_)) && self.early.is_none() && self.saves_at_exit();
+        let is_whole = matches!(self.at_work, AtWork::Node(_)) && self.saves_at_exit();
         if !is_whole {
             self.is_torn = true;
             self.checkpoint = self.saved;
@@ -290,48 +283,51 @@ impl Run {
 
     async fn drive_inner(&mut self, input: RunInput) -> Result<Ended, Error> {
         boxed(|| self.load_and_begin(input)).await?;
+        let plan = self.plan.clone();
         loop {
-            self.at_work = AtWork::Step;
-            let (tick, started) = if self.may_glide() {
-                std::future::poll_fn(|cx| Poll::Ready(self.glide(cx))).await?
-            } else {
-                self.prepare();
-                if self.is_watched() {
-                    boxed(|| self.show_checkpoint()).await;
-                }
-                (self.decide()?, None)
-            };
-            match tick {
-                Tick::Go => {}
-                Tick::Done => return Ok(Ended::Done),
-                Tick::Paused => return Ok(Ended::Paused(Vec::new())),
-                Tick::Breathe => {
-                    self.breathe().await;
-                    continue;
-                }
-                Tick::Save(unsaved) => {
-                    boxed(|| self.save_unsaved(unsaved)).await?;
-                    continue;
-                }
+            if let Some(ended) = self.step(&plan).await? {
+                return Ok(ended);
             }
-            if self.is_watched() {
-                boxed(|| self.show_starts()).await;
-            }
-            self.give_reader_its_turn().await;
-            if self.debug {
-                self.log_step();
-            }
-            let span = self.step_span();
-            match self.execute(started).instrument(span).await? {
-                Ended::Done => {}
-                other => return Ok(other),
-            }
-            self.at_work = AtWork::Step;
-            if boxed(|| self.after_tick()).await? {
-                return Ok(Ended::Paused(Vec::new()));
-            }
+            // Nodes may never wait: others on this thread must have their turn all the same.
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// One step: choose, run, apply, save, show. What nobody wants is left out, but the way is always this one. Gives how
+    /// the run ended, if it did.
+    async fn step(&mut self, plan: &Plan) -> Result<Option<Ended>, Error> {
+        self.at_work = AtWork::Step;
+        self.choose(plan);
+        if self.is_watched() {
+            boxed(|| self.show_checkpoint()).await;
+        }
+        match self.decide()? {
+            Tick::Go => {}
+            Tick::Done => return Ok(Some(Ended::Done)),
+            Tick::Paused => return Ok(Some(Ended::Paused(Vec::new()))),
+        }
+        if self.is_watched() {
+            boxed(|| self.show_starts()).await;
+        }
+        self.give_reader_its_turn().await;
+        if self.debug {
+            self.log_step();
+        }
+        let span = self.step_span();
+        match self.run_tasks(plan).instrument(span).await? {
+            Ended::Done => {}
+            other => return Ok(Some(other)),
+        }
+        self.at_work = AtWork::Step;
+        let stops_here = self.stops_after();
+        self.end_step(plan).await?;
+        if stops_here && self.live.max_version > self.live.stop_seen {
+            self.choose(plan);
+            boxed(|| self.show_checkpoint()).await;
+            return Ok(Some(Ended::Paused(Vec::new())));
+        }
+        self.config.resuming = None;
+        Ok(None)
     }
 
     /// Whether a node of the step is to be run; the start is none.
@@ -408,14 +404,14 @@ impl Run {
     }
 
     /// Chooses the tasks of the step.
-    pub(super) fn prepare(&mut self) {
-        let updated = self.live.updated.take();
+    fn choose(&mut self, plan: &Plan) {
         self.tasks.clear();
+        let updated = self.live.updated.as_deref();
         // If nothing was updated, nothing can have been woken.
-        if !(updated.as_ref().is_some_and(Vec::is_empty) && self.live.sends.is_empty()) {
-            tasks::add_next_tasks(&self.plan, &self.live, updated.as_deref(), &mut self.tasks);
+        if !(updated.is_some_and(<[usize]>::is_empty) && self.live.sends.is_empty()) {
+            tasks::add_next_tasks(plan, &self.live, updated, &mut self.tasks);
         }
-        self.live.updated = updated;
+        self.live.open_step();
     }
 
     /// Gives tasks back what they wrote before a pause, a failure or a restart; error handlers run again.
@@ -447,7 +443,7 @@ impl Run {
     /// Adds the task that handles a failed one.
     pub(super) fn add_handler(&mut self, failed: usize, failure: NodeError) -> Option<usize> {
         let handler = self.plan.nodes[self.tasks[failed].node].handler?;
-        let mut task = Task::new(handler, TaskPath::Handler { of: failed }, self.tasks[failed].input.clone());
+        let mut task = Task::new(handler, TaskPath::Handler { of: failed }, self.tasks[failed].sent.clone());
         task.failure = Some(Box::new(failure));
         self.tasks.push(task);
         Some(self.tasks.len() - 1)
@@ -470,47 +466,39 @@ impl Run {
             })
     }
 
-    /// Applies what the tasks wrote and commits; true if the run stops here.
-    async fn after_tick(&mut self) -> Result<bool, Error> {
+    /// Applies what the tasks wrote, saves the step and shows it.
+    async fn end_step(&mut self, plan: &Plan) -> Result<(), Error> {
         let written = self.wrote_output();
-        let stops_here = self.stops_after();
         let only = if let [task] = &*self.tasks { Some(task.node) } else { None };
-        let updated = self.apply_tasks()?;
-        let show = written && self.touches_output(&updated);
-        self.live.updated = Some(updated);
+        self.apply_tasks(plan)?;
+        let show = written && self.changed_output(plan);
         self.pending.clear();
         self.desk = None;
         self.replaying = false;
-        if self.is_quiet() {
-            self.next_step_unseen(show);
-        } else if self.shared.durability == Durability::Sync {
-            // Commit before showing: nobody must see a step that a crash can take back.
-            self.put_step(only).await?;
+        // With `async` nobody waits for what is saved. Otherwise nobody must see a step that a crash can take back: it is
+        // saved first.
+        let shows_first = self.shared.durability == Durability::Async;
+        if show && shows_first {
+            self.show_step().await;
+        }
+        self.put_step(only).await?;
+        if !self.unshown.is_empty() {
             let unshown = std::mem::take(&mut self.unshown);
-            self.send_all(unshown).await;
-            if show {
-                self.show_values(&[]).await;
-            }
-        } else {
-            if show {
-                self.show_values(&[]).await;
-            }
-            self.put_step(only).await?;
+            boxed(|| self.send_all(unshown)).await;
         }
-        if stops_here && self.live.max_version > self.live.stop_seen {
-            self.prepare();
-            self.show_checkpoint().await;
-            return Ok(true);
+        if show && !shows_first {
+            self.show_step().await;
         }
-        self.config.resuming = None;
-        Ok(false)
+        Ok(())
     }
 
-    /// The list of the step before, emptied, to be used again.
-    pub(super) fn used_list(&mut self) -> Vec<usize> {
-        let mut list = self.live.updated.take().unwrap_or_default();
-        list.clear();
-        list
+    /// Shows the state after a step that wrote to shown fields.
+    async fn show_step(&mut self) {
+        if self.is_watched() {
+            boxed(|| self.show_values(&[])).await;
+        } else {
+            self.note_shown(&[]);
+        }
     }
 
     /// Whether nobody saves this graph's steps and nobody sees them.
@@ -518,20 +506,9 @@ impl Run {
         self.saver.is_none() && !self.is_watched()
     }
 
-    /// Ends a step that nobody saves and nobody sees.
-    pub(super) fn next_step_unseen(&mut self, show: bool) {
-        if show {
-            self.note_shown(&[]);
-        }
-        self.source = Some(Source::Loop);
-        self.checkpoint = None;
-        self.step += 1;
-    }
-
     /// Whether a task wrote a shown field.
     pub(super) fn wrote_output(&self) -> bool {
-        self.early.as_ref().is_some_and(|e| self.touches_output(e))
-            || self.tasks.iter().any(|t| t.writes.puts.touches(|field| self.config.output.has(field)))
+        self.tasks.iter().any(|t| t.writes.puts.touches(|field| self.config.output.has(field)))
             || self.calls_have_pushed()
     }
 
@@ -540,58 +517,32 @@ impl Run {
         self.desk.as_ref().is_some_and(|desk| desk.has_pushed(&self.config.output))
     }
 
-    pub(super) fn touches_output(&self, updated: &[usize]) -> bool {
-        let controls = self.plan.control.len();
-        updated.iter().any(|c| *c >= controls && self.config.output.has(c - controls))
+    /// Whether the last step has updated a shown field.
+    pub(super) fn changed_output(&self, plan: &Plan) -> bool {
+        let controls = plan.control.len();
+        self.live.updated.iter().flatten().any(|c| *c >= controls && self.config.output.has(c - controls))
     }
 
     /// Applies the writes of all tasks, in the order of their paths.
-    pub(super) fn apply_tasks(&mut self) -> Result<Vec<usize>, Error> {
-        // The list of the step before is used again.
-        let early = self.early.take().unwrap_or_else(|| self.used_list());
-        let pushed = self.desk.as_ref().map(|desk| desk.take_pushed()).unwrap_or_default();
-        if pushed.is_empty()
-            && let [task] = self.tasks.as_mut_slice()
-        {
-            let node = task.node;
-            let woken = (task.path == TaskPath::Pull).then_some(node);
-            // The task lets go of the state, so that it can be changed in place.
-            task.input = None;
-            let updated = apply_one(&self.plan, &mut self.live, woken, &mut task.writes, early);
-            self.tasks.clear();
-            return updated.map_err(|e| self.torn(e, vec![node]));
+    pub(super) fn apply_tasks(&mut self, plan: &Plan) -> Result<(), Error> {
+        let mut pushed = self.desk.as_ref().map(|desk| desk.take_pushed()).unwrap_or_default();
+        let is_one = self.tasks.len() == 1 && pushed.is_empty();
+        let before = (!is_one && self.saves_at_exit()).then(|| self.live.copy());
+        tasks::sort_by_path(plan, &mut self.tasks);
+        let of_tasks = self.tasks.iter_mut().map(Applied::of_task);
+        let mut batch: SmallVec<[Applied<'_>; 1]> =
+            of_tasks.chain(pushed.iter_mut().map(CallWrites::applied)).collect();
+        let applied = apply_step(plan, &mut self.live, &mut batch);
+        drop(batch);
+        if let Err(error) = applied {
+            let nodes = self.tasks.drain(..).map(|task| task.node).collect();
+            return Err(match before {
+                None => self.torn(error, nodes),
+                Some(before) => self.taken_back(before, error, nodes),
+            });
         }
-        let before = self.saves_at_exit().then(|| self.live.copy());
-        let mut tasks = std::mem::take(&mut self.tasks);
-        if tasks.len() > 1 {
-            let plan = &self.plan;
-            if tasks.iter().any(|t| matches!(t.path, TaskPath::Handler { .. })) {
-                let mut keyed: Vec<(std::borrow::Cow<'_, str>, usize)> =
-                    (0..tasks.len()).map(|ix| (tasks::path_text(plan, &tasks, ix), ix)).collect();
-                keyed.sort();
-                let mut slots: Vec<Option<Task>> = tasks.into_iter().map(Some).collect();
-                tasks = keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()).collect();
-            } else {
-                tasks.sort_by_key(|t| match t.path {
-                    TaskPath::Push(ix) => (1, ix),
-                    _ => (0, plan.nodes[t.node].rank),
-                });
-            }
-        }
-        let applied = |t: Task| Applied {
-            node: Some(t.node),
-            woken: (t.path == TaskPath::Pull).then_some(t.node),
-            ends_step: true,
-            writes: t.writes,
-        };
-        let nodes = tasks.iter().map(|t| t.node).collect();
-        let called = |call: CallWrites| Applied { node: call.node, woken: None, ends_step: true, writes: call.writes };
-        let batch = tasks.into_iter().map(applied).chain(pushed.into_iter().map(called)).collect();
-        let updated = apply(&self.plan, &mut self.live, None, batch, Some(early));
-        updated.map_err(|e| match before {
-            None => self.torn(e, nodes),
-            Some(before) => self.taken_back(before, e, nodes),
-        })
+        self.tasks.clear();
+        Ok(())
     }
 
     pub(super) fn saves_at_exit(&self) -> bool {
@@ -670,8 +621,4 @@ pub(super) enum Tick {
     Go,
     Done,
     Paused,
-    /// Nothing yet: others may have the thread for a while.
-    Breathe,
-    /// The checkpoint of the step before is to be saved first.
-    Save(Unsaved),
 }

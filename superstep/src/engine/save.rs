@@ -7,7 +7,6 @@ mod queue;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
@@ -15,7 +14,7 @@ use serde_json::Value;
 pub(crate) use self::draft::Draft;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
-use self::queue::{Going, SaveQueue};
+use self::queue::SaveQueue;
 use super::apply::{keeps_last, merge_again};
 use super::bridge::{Bridge, describe, migrated_state};
 use super::control;
@@ -471,7 +470,7 @@ impl Saver {
         match std::future::poll_fn(|cx| Poll::Ready(poll_save(&mut saving, cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
-                self.queue.add(Going::Beside(tokio::spawn(saving)));
+                self.queue.add(tokio::spawn(saving));
                 Ok(())
             }
         }
@@ -511,45 +510,6 @@ impl Saver {
                 std::iter::once(version_mark(version)).chain(writes).collect()
             }
             _ => writes,
-        }
-    }
-
-    /// Saves a checkpoint without waiting; gives back what the run has to wait for.
-    ///
-    /// The save may take the thread for a while, and calls that a node has left behind may save meanwhile: they wait for
-    /// their turn, and not for a lock. Without such calls nobody else has the queue, and it needs no turns.
-    pub(crate) fn put_now(&self, draft: &mut Draft, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, CheckpointError> {
-        let others_save = Arc::strong_count(&self.queue) > 1;
-        let turn = if others_save { self.queue.free_turn() } else { None };
-        // What those have done who had the queue before is seen: it pairs with their letting go of it.
-        fence(Ordering::Acquire);
-        if others_save && turn.is_none() || self.queue.ended(cx)? >= self.most_under_way() {
-            return Ok(Some(Unsaved::Waits));
-        }
-        self.queue.check()?;
-        let mut saving = self.start_checkpoint(draft);
-        match poll_save(&mut saving, cx) {
-            Poll::Ready(result) => self.queue.note(result).map(|()| None),
-            Poll::Pending if self.durability == Durability::Async => {
-                self.queue.add(Going::Beside(tokio::spawn(saving)));
-                Ok(None)
-            }
-            // Whoever has the turn drives it.
-            Poll::Pending => {
-                self.queue.add(Going::Asked(saving));
-                Ok(Some(Unsaved::Goes))
-            }
-        }
-    }
-
-    /// Waits for a checkpoint that is not saved.
-    pub(crate) async fn save_unsaved(&self, unsaved: Unsaved, draft: &mut Draft) -> Result<(), CheckpointError> {
-        match unsaved {
-            Unsaved::Waits => self.put(draft).await,
-            Unsaved::Goes => {
-                let _asked = self.queue.drop_asked();
-                self.flush().await
-            }
         }
     }
 
@@ -653,14 +613,6 @@ fn misfit(saved: &[u8], error: CodecError) -> CodecError {
     CodecError::new(format!(
         "{error}; it was saved as {what}. If its type has changed, give the state a new version and use `migrate`"
     ))
-}
-
-/// A checkpoint that a run has to wait for.
-pub(crate) enum Unsaved {
-    /// The one before it is still being saved.
-    Waits,
-    /// It is being saved.
-    Goes,
 }
 
 /// Something to save.

@@ -1,20 +1,17 @@
 //! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
-use std::task::{Context as Poller, Poll};
 
 use serde_json::Value;
 
 use super::live::Live;
 use super::run::Run;
-use super::save::{Header, Unsaved};
-use super::tasks::{self, TaskPath};
+use super::save::Header;
+use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, Name, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
-use crate::plan::Plan;
 
 /// When what a task wrote is saved, if it is.
 pub(super) enum SavedWhen {
@@ -72,10 +69,8 @@ impl Run {
                 self.checkpoint = Some(self.shared.ids().next(self.step));
             }
             Some(_) => {
-                let unsaved = poll_fn(|cx| Poll::Ready(self.put_checkpoint_now(cx))).await?;
-                if let Some(unsaved) = unsaved {
-                    self.save_unsaved(unsaved).await?;
-                }
+                self.checkpoint = Some(self.shared.ids().next(self.step));
+                self.save_checkpoint(self.step).await?;
             }
         }
         self.step += 1;
@@ -91,48 +86,20 @@ impl Run {
         })
     }
 
-    /// Saves a new checkpoint without waiting; gives back what has to be waited for.
-    pub(super) fn put_checkpoint_now(&mut self, cx: &mut Poller<'_>) -> Result<Option<Unsaved>, Error> {
-        self.checkpoint = Some(self.shared.ids().next(self.step));
-        if !self.fill_draft(self.step)? {
-            return Ok(None);
-        }
-        match (&self.saver, &mut self.draft) {
-            (Some(saver), Some(draft)) => Ok(saver.put_now(draft, cx)?),
-            _ => Ok(None),
-        }
-    }
-
-    /// Waits for a checkpoint that is not saved.
-    pub(super) async fn save_unsaved(&mut self, unsaved: Unsaved) -> Result<(), Error> {
-        match (&self.saver, &mut self.draft) {
-            (Some(saver), Some(draft)) => Ok(saver.save_unsaved(unsaved, draft).await?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Keeps what the step's only task wrote, to be saved with the checkpoint of the step. The records of its puts are
-    /// in the draft.
-    pub(super) fn note_unsaved(
-        &mut self,
-        plan: &Plan,
-        node: usize,
-        puts: usize,
-        writes: &mut TaskWrites,
-    ) -> Result<(), Error> {
+    /// Makes the record of what the step's only task wrote. It is saved with the checkpoint of the step, which follows.
+    pub(super) fn keep_with_checkpoint(&mut self) -> Result<(), Error> {
         if self.saved.is_none() {
             return Ok(());
         }
-        let checkpoint = self.checkpoint_id();
-        let id = tasks::task_id(plan, None, checkpoint, self.namespace_key, self.step, (node, TaskPath::Pull), None);
-        writes.done = puts == 0 && !writes.has_output();
-        if let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) {
-            let record = draft.lone_task(&saver.scribe.labels);
-            record.task = id;
-            record.path.point_to(&saver.scribe.labels, plan.path_text(node));
-            let rest = writes.record_after(puts, plan, &saver.scribe, record);
-            draft.count_lone_task();
-            rest.map_err(|error| self.given_by(node, error))?;
+        let (id, path) = (self.task_id(0), self.path_name(0));
+        let Task { node, writes, .. } = &mut self.tasks[0];
+        writes.done |= !writes.has_output();
+        let node = *node;
+        let Some(saver) = &self.saver else { return Ok(()) };
+        let record = writes.record(&self.plan, &saver.scribe, id, path);
+        let record = record.map_err(|error| self.given_by(node, error))?;
+        if let Some(draft) = &mut self.draft {
+            draft.set_tasks(vec![record]);
         }
         Ok(())
     }
@@ -232,33 +199,32 @@ impl Run {
         if self.saver.is_none() {
             return Ok(SavedWhen::Now);
         }
-        let id = self.task_id(ix);
-        let path = self.path_name(ix);
-        let mut writes = std::mem::take(&mut self.tasks[ix].writes);
+        let writes = &self.tasks[ix].writes;
         let ended = writes.is_finished() && writes.error().is_none();
         let exit = self.saves_at_exit();
         // The checkpoint of a step with one task follows at once: both are saved together.
-        let alone = self.tasks.len() == 1 && ended && !exit;
+        if self.tasks.len() == 1 && ended && !exit {
+            self.keep_with_checkpoint()?;
+            return Ok(SavedWhen::WithCheckpoint);
+        }
+        let id = self.task_id(ix);
+        let path = self.path_name(ix);
+        let mut writes = std::mem::take(&mut self.tasks[ix].writes);
         // Its record will say that the task has to run again, unless its step is saved.
         let unsaved = !exit && ended && self.holds_unsaved(&writes);
         let mut again = self.handles_again(ix, id).then(|| writes.how_it_went());
-        let result = match (&self.saver, &mut self.draft) {
-            (Some(saver), Some(draft)) if alone && self.saved.is_some() => {
-                let record = writes.record(&self.plan, &saver.scribe, id, path);
-                record.map(|record| draft.set_tasks(vec![record])).map_err(Error::from)
-            }
-            _ if exit || self.saved.is_none() => Ok(()),
-            _ => self.save_record(id, again.as_mut().unwrap_or(&mut writes), path).await,
+        let result = if exit || self.saved.is_none() {
+            Ok(())
+        } else {
+            self.save_record(id, again.as_mut().unwrap_or(&mut writes), path).await
         };
-        if !alone {
-            self.pending.set(id, again.unwrap_or_else(|| writes.clone()));
-            if exit {
-                self.pending.unsaved.push(id);
-            }
+        self.pending.set(id, again.unwrap_or_else(|| writes.clone()));
+        if exit {
+            self.pending.unsaved.push(id);
         }
         self.tasks[ix].writes = writes;
         result.map_err(|error| self.given_by(self.tasks[ix].node, error))?;
-        Ok(if alone || unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
+        Ok(if unsaved { SavedWhen::WithCheckpoint } else { SavedWhen::Now })
     }
 
     fn holds_unsaved(&self, writes: &TaskWrites) -> bool {

@@ -12,15 +12,16 @@ use crate::call::{NodeError, TimeoutPolicy};
 use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::plan::Plan;
-use crate::state::TaskInput;
+use crate::state::erased::Snapshot;
+use crate::state::{Given, TaskInput};
 use crate::value::Payload;
 
 /// One run of a node in a step.
 pub(crate) struct Task {
     pub(crate) node: usize,
     pub(crate) path: TaskPath,
-    /// What it is given; gone once the step's only task has taken it.
-    pub(crate) input: Option<TaskInput>,
+    /// What it was sent; without it, it is given the state of its step.
+    pub(crate) sent: Option<Payload>,
     /// Overrides the node's timeout. Boxed, like the failure: few have one, and every step makes tasks.
     pub(crate) timeout: Option<Box<TimeoutPolicy>>,
     pub(crate) id: Option<TaskId>,
@@ -45,43 +46,29 @@ pub(crate) enum TaskPath {
 }
 
 impl Task {
-    pub(crate) fn new(node: usize, path: TaskPath, input: Option<TaskInput>) -> Self {
+    pub(crate) fn new(node: usize, path: TaskPath, sent: Option<Payload>) -> Self {
         let writes = TaskWrites::default();
-        Self { node, path, input, timeout: None, id: None, writes, failure: None, turn: None, skip: false }
+        Self { node, path, sent, timeout: None, id: None, writes, failure: None, turn: None, skip: false }
     }
-}
 
-impl Task {
+    /// What it is given in a step that begins with this state.
+    pub(crate) fn input(&self, state: &Snapshot) -> TaskInput {
+        self.sent.clone().map_or_else(|| TaskInput::State(state.clone()), TaskInput::Sent)
+    }
+
+    /// The same, to look at.
+    pub(crate) fn given<'a>(&'a self, state: &'a Snapshot) -> Given<'a> {
+        self.sent.as_ref().map_or(Given::State(state), Given::Sent)
+    }
+
+    /// The node whose triggers it uses up, if it was woken by one.
+    pub(crate) fn woken(&self) -> Option<usize> {
+        (self.path == TaskPath::Pull).then_some(self.node)
+    }
+
     /// What its id is made of.
     pub(crate) fn kind(&self) -> (usize, TaskPath) {
         (self.node, self.path)
-    }
-}
-
-/// What the next step runs, as far as it can be told without making tasks.
-pub(crate) enum Ahead {
-    Nothing,
-    /// One node alone, woken by an edge.
-    Lone(usize),
-    Other,
-}
-
-pub(crate) fn ahead(plan: &Plan, live: &Live) -> Ahead {
-    let bare = live.sends.is_empty() && !matches!(live.start, Some(Start::Value(_)));
-    let Some(updated) = live.updated.as_ref().filter(|list| bare && !list.is_empty()) else { return Ahead::Other };
-    let mut woken = None;
-    for channel in updated {
-        match (&*plan.triggered[*channel], woken) {
-            ([], _) => {}
-            ([node], None) => woken = Some(*node),
-            ([node], Some(known)) if *node == known => {}
-            _ => return Ahead::Other,
-        }
-    }
-    match woken {
-        None => Ahead::Nothing,
-        Some(node) if live.triggers(plan, node) => Ahead::Lone(node),
-        Some(_) => Ahead::Other,
     }
 }
 
@@ -98,7 +85,7 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
     for (ix, send) in live.sends.iter().enumerate() {
         match plan.node(&send.node) {
             Some(node) if !plan.nodes[node].hidden => {
-                let mut task = Task::new(node, TaskPath::Push(ix), Some(TaskInput::Sent(send.payload.clone())));
+                let mut task = Task::new(node, TaskPath::Push(ix), Some(send.payload.clone()));
                 task.timeout = send.timeout.clone();
                 tasks.push(task);
             }
@@ -106,11 +93,11 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
         }
     }
     let pull = |node: usize| {
-        let input = match &live.start {
-            Some(Start::Value(value)) if plan.nodes[node].returns => TaskInput::Sent(Payload::new(value.clone())),
-            _ => TaskInput::State(live.state.clone()),
+        let sent = match &live.start {
+            Some(Start::Value(value)) if plan.nodes[node].returns => Some(Payload::new(value.clone())),
+            _ => None,
         };
-        Task::new(node, TaskPath::Pull, Some(input))
+        Task::new(node, TaskPath::Pull, sent)
     };
     match updated {
         Some(updated) if !updated.is_empty() => {
@@ -125,6 +112,23 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
         _ if live.max_version == 0 => {}
         _ => tasks.extend((0..plan.nodes.len()).filter(|n| live.triggers(plan, *n)).map(pull)),
     }
+}
+
+/// Sorts tasks by the order in which their writes are applied.
+pub(crate) fn sort_by_path(plan: &Plan, tasks: &mut Vec<Task>) {
+    if tasks.len() < 2 {
+        return;
+    }
+    if !tasks.iter().any(|task| matches!(task.path, TaskPath::Handler { .. })) {
+        return tasks.sort_by_key(|task| match task.path {
+            TaskPath::Push(ix) => (1, ix),
+            _ => (0, plan.nodes[task.node].rank),
+        });
+    }
+    let mut keyed: Vec<(Cow<'_, str>, usize)> = (0..tasks.len()).map(|ix| (path_text(plan, tasks, ix), ix)).collect();
+    keyed.sort();
+    let mut slots: Vec<Option<Task>> = std::mem::take(tasks).into_iter().map(Some).collect();
+    tasks.extend(keyed.into_iter().filter_map(|(_, ix)| slots[ix].take()));
 }
 
 /// The id of a task of a graph whose namespace has this key.

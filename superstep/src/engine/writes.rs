@@ -5,14 +5,13 @@ use smallvec::SmallVec;
 
 use super::save::Scribe;
 use crate::call::{Answers, Send, TimeoutPolicy};
-use crate::checkpoint::{CheckpointError, Few, Interrupt, Name, Refill, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointError, Interrupt, Name, Refill, TaskRecord, WriteRecord};
 use crate::error::{CodecError, TaskError};
 use crate::id::TaskId;
 use crate::names::START;
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::Writes;
 use crate::value::{Blob, Payload, check_levels, decode, encode};
-use crate::wall::drop_each;
 
 /// Everything that came of a task so far. Small, because every step moves it: what few tasks have is boxed.
 #[derive(Clone, Default)]
@@ -20,8 +19,10 @@ pub(crate) struct TaskWrites {
     pub(crate) puts: Writes,
     /// Triggers written, with the member for joins.
     pub(crate) signals: SmallVec<[(usize, usize); 1]>,
-    /// The encoded puts, if someone saved them.
+    /// The encoded puts, if someone saved them; empty for those that are never saved.
     pub(crate) encoded: SmallVec<[Blob; 1]>,
+    /// The puts are in the state already: of those that nobody wants to see, only the places are left.
+    pub(crate) is_merged: bool,
     /// It finished, even if it wrote nothing.
     pub(crate) done: bool,
     rest: Option<Box<Rest>>,
@@ -30,10 +31,6 @@ pub(crate) struct TaskWrites {
 /// What few tasks have.
 #[derive(Clone, Default)]
 pub(crate) struct Rest {
-    /// The records of puts that were merged ahead.
-    pub(crate) merged: Few<WriteRecord, 2>,
-    /// The puts that were merged ahead, if someone wants to see them.
-    pub(crate) kept: Writes,
     pub(crate) sends: Vec<Send>,
     pub(crate) returned: Option<Value>,
     pub(crate) error: Option<TaskError>,
@@ -43,15 +40,6 @@ pub(crate) struct Rest {
     pub(crate) handled: bool,
     pub(crate) interrupts: Option<Vec<Interrupt>>,
     pub(crate) resume: Option<Answers>,
-}
-
-impl Drop for TaskWrites {
-    fn drop(&mut self) {
-        let kept = self.rest.as_mut().map(|rest| std::mem::take(&mut rest.kept)).unwrap_or_default();
-        if !kept.is_empty() || std::thread::panicking() {
-            drop_each([std::mem::take(&mut self.puts), kept]);
-        }
-    }
 }
 
 pub(super) const TASKS: &str = "__tasks__";
@@ -100,21 +88,20 @@ impl TaskWrites {
         self.rest.as_deref()
     }
 
-    pub(crate) fn take_rest(&mut self) -> Option<Box<Rest>> {
-        self.rest.take()
+    /// Hands over what is to be sent.
+    pub(crate) fn take_sends(&mut self, into: &mut Vec<Send>) {
+        if let Some(rest) = &mut self.rest {
+            into.append(&mut rest.sends);
+        }
     }
 
     /// A question or failure: no output, only how it went.
     pub(crate) fn only(rest: Rest) -> Self {
-        let mut writes = Self::default();
-        writes.rest = Some(Box::new(rest));
-        writes
+        Self { rest: Some(Box::new(rest)), ..Self::default() }
     }
 
     pub(crate) fn of_puts(puts: Writes) -> Self {
-        let mut writes = Self::default();
-        writes.puts = puts;
-        writes
+        Self { puts, ..Self::default() }
     }
 
     pub(crate) fn sends(&self) -> &[Send] {
@@ -151,7 +138,7 @@ impl TaskWrites {
     }
 
     fn has_more_than_puts(&self) -> bool {
-        let more = |r: &Rest| !r.merged.is_empty() || !r.sends.is_empty() || r.returned.is_some();
+        let more = |r: &Rest| !r.sends.is_empty() || r.returned.is_some();
         !self.signals.is_empty() || self.rest().is_some_and(more)
     }
 
@@ -181,27 +168,34 @@ impl TaskWrites {
         rest.map(Self::only).unwrap_or_default()
     }
 
-    /// Encodes each put once; the checkpoint takes over the same bytes.
-    pub(crate) fn encode_puts(
+    /// Encodes each put once: what is merged has no values any more, and the checkpoint takes over the same bytes.
+    pub(crate) fn encode(&mut self, plan: &Plan, scribe: &Scribe) -> Result<(), CheckpointError> {
+        if self.encoded.len() == self.puts.len() {
+            return Ok(());
+        }
+        self.encoded.clear();
+        for put in self.puts.places() {
+            if plan.ty.is_unsaved(&self.puts, put) {
+                self.encoded.push(Blob::default());
+                continue;
+            }
+            let bytes = plan.ty.encode_write(&self.puts, put);
+            self.encoded.push(bytes.map_err(|e| scribe.unsavable(describe(plan, put.field), &e))?);
+        }
+        Ok(())
+    }
+
+    /// Makes the records of the puts.
+    fn encode_puts(
         &mut self,
         plan: &Plan,
         scribe: &Scribe,
         into: &mut Refill<'_, WriteRecord, 2>,
     ) -> Result<(), CheckpointError> {
-        if self.encoded.len() != self.puts.len() {
-            self.encoded.clear();
-            for put in self.puts.places() {
-                if plan.ty.is_unsaved(&self.puts, put) {
-                    self.encoded.push(Blob::default());
-                    continue;
-                }
-                let bytes = plan.ty.encode_write(&self.puts, put);
-                self.encoded.push(bytes.map_err(|e| scribe.unsavable(describe(plan, put.field), &e))?);
-            }
-        }
+        self.encode(plan, scribe)?;
         for (put, bytes) in self.puts.places().iter().zip(&self.encoded) {
             let field = put.field;
-            if plan.ty.is_unsaved(&self.puts, put) {
+            if bytes.is_empty() {
                 into.put(WriteRecord { channel: UNSAVED.into(), value: Blob::default(), overwrite: false });
                 continue;
             }
@@ -216,14 +210,6 @@ impl TaskWrites {
         Ok(())
     }
 
-    /// Makes the records of the puts, before the puts are merged ahead.
-    pub(crate) fn encode(&mut self, plan: &Plan, scribe: &Scribe) -> Result<(), CheckpointError> {
-        let mut merged = Few::new();
-        self.encode_puts(plan, scribe, &mut Refill::after(&mut merged, 0))?;
-        self.rest_mut().merged = merged;
-        Ok(())
-    }
-
     /// The record to save.
     pub(crate) fn record(
         &mut self,
@@ -233,16 +219,13 @@ impl TaskWrites {
         path: Name,
     ) -> Result<TaskRecord, CheckpointError> {
         let mut record = TaskRecord::new(task, path);
-        match self.rest() {
-            Some(rest) if !rest.merged.is_empty() => record.writes = rest.merged.clone(),
-            _ => self.encode_puts(plan, scribe, &mut Refill::after(&mut record.writes, 0))?,
-        }
+        self.encode_puts(plan, scribe, &mut Refill::after(&mut record.writes, 0))?;
         self.record_after(record.writes.len(), plan, scribe, &mut record)?;
         Ok(record)
     }
 
     /// The rest of a record after those of the puts.
-    pub(crate) fn record_after(
+    fn record_after(
         &self,
         puts: usize,
         plan: &Plan,

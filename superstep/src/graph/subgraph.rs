@@ -261,7 +261,7 @@ impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
                 }
             })
         };
-        AnyNode { subgraph, levels, nodes_inside, needs_present: true, steers, ..AnyNode::new("", run) }.into()
+        AnyNode { subgraph, levels, nodes_inside, steers, ..AnyNode::new("", run) }.into()
     }
 }
 

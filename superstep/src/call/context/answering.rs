@@ -113,14 +113,6 @@ impl Answering {
         self.has.scopes.values_mut().for_each(|scope| (scope.waits, scope.inside) = (false, Vec::new()));
     }
 
-    /// Whether it has neither asked nor answered, and no command came out of a graph inside.
-    pub(super) fn is_untroubled(&self) -> bool {
-        let has_answers = self.used.is_some() || !self.has.scopes.is_empty();
-        // What functions wrote that it called is merged beside what it wrote itself.
-        let has_called = self.calls > 0;
-        self.open.is_none() && self.parent.is_none() && !has_answers && !self.bad_answer && !has_called
-    }
-
     /// The place of a question, or of a graph or function that may ask, among those of the task.
     pub(crate) fn begin(&mut self) -> usize {
         self.begun += 1;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{CallDesk, OneCall};
 use crate::call::{Context, lock};
+use crate::engine::apply::Applied;
 use crate::engine::writes::{Rest, TaskWrites};
 use crate::error::{CodecError, Error};
 use crate::plan::Fields;
@@ -17,9 +18,15 @@ const WITH_WRITES: u8 = 0xc1;
 /// What a call wrote to the state, which is merged after what the tasks of its step wrote.
 pub(in crate::engine) struct CallWrites {
     /// The node whose task called, perhaps through others.
-    pub(in crate::engine) node: Option<usize>,
+    node: Option<usize>,
     order: String,
-    pub(in crate::engine) writes: TaskWrites,
+    writes: TaskWrites,
+}
+
+impl CallWrites {
+    pub(in crate::engine) fn applied(&mut self) -> Applied<'_> {
+        Applied { node: self.node, woken: None, ends_step: true, writes: &mut self.writes }
+    }
 }
 
 impl CallDesk {

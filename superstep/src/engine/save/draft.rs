@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Header;
 use crate::checkpoint::{CheckpointRecord, FORMAT, Few, FieldValue, Labels, SharedMap, Source, TaskRecord};
-use crate::id::{CheckpointId, TaskId};
+use crate::id::CheckpointId;
 use crate::value::Blob;
 
 /// A record that is filled anew for each checkpoint: what stays as it was from one to the next, names above all, is not
@@ -79,27 +79,13 @@ impl Draft {
     pub(crate) fn set_tasks(&mut self, tasks: Vec<TaskRecord>) {
         (self.tasks, self.record.writes) = (tasks.len(), tasks);
     }
-
-    /// The record of a step's only task, as it was the last time.
-    pub(crate) fn lone_task(&mut self, labels: &Arc<Labels>) -> &mut TaskRecord {
-        let tasks = &mut self.record.writes;
-        if tasks.is_empty() {
-            tasks.reserve_exact(1);
-            tasks.push(TaskRecord::new(TaskId::NULL, labels.name(0)));
-        }
-        &mut tasks[0]
-    }
-
-    /// The record of the only task is for the next checkpoint.
-    pub(crate) fn count_lone_task(&mut self) {
-        self.tasks = 1;
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checkpoint::{FieldRecord, Texts, WriteRecord};
+    use crate::id::TaskId;
 
     #[test]
     fn large_values_are_let_go_and_names_stay() {
@@ -113,10 +99,11 @@ mod tests {
         {
             draft.record.fields.push(FieldRecord { name: labels.name(0), value });
         }
+        let mut task = TaskRecord::new(TaskId::NULL, labels.name(0));
         for value in [large, small.clone()] {
-            let write = WriteRecord { channel: labels.name(0), value, overwrite: false };
-            draft.lone_task(&labels).writes.push(write);
+            task.writes.push(WriteRecord { channel: labels.name(0), value, overwrite: false });
         }
+        draft.set_tasks(vec![task]);
         draft.let_go();
         let record = &draft.record;
         assert!(record.control.is_empty());

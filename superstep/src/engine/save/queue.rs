@@ -1,6 +1,7 @@
 //! Saves that go on beside a run.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -8,9 +9,9 @@ use std::task::{Context as Poller, Poll};
 
 use tokio::task::{JoinError, JoinHandle};
 
-use super::{poll_save, save_panicked};
+use super::save_panicked;
 use crate::call::lock;
-use crate::checkpoint::{CheckpointError, Saving};
+use crate::checkpoint::CheckpointError;
 use crate::wall::Panicked;
 
 /// Saves go one after another, in order. What is done at once is done in place; else it goes on beside the run, or the run
@@ -26,36 +27,8 @@ pub(super) struct SaveQueue {
     failed: OnceLock<CheckpointError>,
 }
 
-/// A save that is going on.
-pub(super) enum Going {
-    /// Beside the run, to its end even if the run is dropped.
-    Beside(JoinHandle<Result<(), CheckpointError>>),
-    /// For whoever waits for it: it goes on when it is asked.
-    Asked(Saving),
-}
-
-impl Going {
-    fn poll(&mut self, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
-        match self {
-            Going::Beside(task) => Pin::new(task).poll(cx).map(joined),
-            Going::Asked(saving) => poll_save(saving, cx),
-        }
-    }
-}
-
-/// Drops the saves that go on when they are asked: nobody would, if whoever waits for them is gone.
-pub(super) struct DropAsked<'a>(&'a SaveQueue);
-
-impl Drop for DropAsked<'_> {
-    fn drop(&mut self) {
-        let mut going = lock(&self.0.going);
-        let (asked, others) = going.drain(..).partition(|save| matches!(save, Going::Asked(_)));
-        *going = others;
-        self.0.under_way.store(going.len(), Ordering::Release);
-        drop(going);
-        drop::<VecDeque<Going>>(asked);
-    }
-}
+/// A save that is going on beside the run, to its end even if the run is dropped.
+type Going = JoinHandle<Result<(), CheckpointError>>;
 
 /// The right to save next.
 pub(super) type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
@@ -65,33 +38,15 @@ impl SaveQueue {
         self.turns.lock().await
     }
 
-    /// The same if nobody has it.
-    pub(super) fn free_turn(&self) -> Option<Turn<'_>> {
-        self.turns.try_lock().ok()
-    }
-
     /// How many saves are going on.
     pub(super) fn len(&self) -> usize {
         self.under_way.load(Ordering::Acquire)
-    }
-
-    /// Held by whoever waits for saves that go on when they are asked.
-    pub(super) fn drop_asked(&self) -> DropAsked<'_> {
-        DropAsked(self)
     }
 
     pub(super) fn add(&self, save: Going) {
         let mut going = lock(&self.going);
         going.push_back(save);
         self.under_way.store(going.len(), Ordering::Release);
-    }
-
-    /// How many saves are going on after those have been taken out that have ended.
-    pub(super) fn ended(&self, cx: &mut Poller<'_>) -> Result<usize, CheckpointError> {
-        if self.len() > 0 {
-            self.take_ended(&mut lock(&self.going), cx)?;
-        }
-        Ok(self.len())
     }
 
     /// Waits for the saves that are going on. Whoever is dropped while waiting leaves it to the next.
@@ -109,7 +64,7 @@ impl SaveQueue {
     /// must not ask for it again.
     fn take_ended(&self, going: &mut VecDeque<Going>, cx: &mut Poller<'_>) -> Result<(), CheckpointError> {
         while let Some(first) = going.front_mut() {
-            let Poll::Ready(ended) = first.poll(cx) else { return Ok(()) };
+            let Poll::Ready(ended) = Pin::new(first).poll(cx).map(joined) else { return Ok(()) };
             going.pop_front();
             self.under_way.store(going.len(), Ordering::Release);
             self.note(ended)?;
