@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, DatabaseError,
     Durability, Filter, GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume,
-    SearchQuery, Source, State, StateSnapshot, Store, Streaming, SubgraphState, Superstep, Thread, Update,
+    SearchQuery, Source, State, StateSnapshot, Store, Streaming, Superstep, TaskSnapshot, Thread, Update,
 };
 
 use crate::app::{Runnable, update_of};
@@ -110,9 +110,9 @@ impl<R: Runnable> Stage<R> {
         }
         let Some(path) = step["path"].as_array() else { return Ok(Place::Thread { thread, checkpoint }) };
         let snapshot = thread.state_with_subgraphs().await?;
-        let state = follow(&snapshot, path).ok_or(Failure::INVALID)?;
-        let inner = state.snapshot::<JsonState>().ok_or(Failure::INVALID)?;
-        let thread = state.thread::<JsonState>().ok_or(Failure::INVALID)?;
+        let task = follow(&snapshot.tasks, path).ok_or(Failure::INVALID)?;
+        let inner = task.subgraph.as_ref().ok_or(Failure::INVALID)?;
+        let thread = thread.subgraph::<JsonState>(task.namespace.as_deref().unwrap_or_default())?;
         let mut at = inner.checkpoint.clone();
         if let Some(label) = step["inner_checkpoint"].as_str() {
             let at = at.as_mut().ok_or(Failure::INVALID)?;
@@ -286,13 +286,13 @@ fn names(value: &Value) -> Vec<String> {
     listed.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The subgraph that names of tasks lead to; `w#2` is the second task named `w`.
-fn follow<'a, S: State>(snapshot: &'a StateSnapshot<S>, path: &[Value]) -> Option<&'a SubgraphState> {
+/// The task that names of tasks lead to, through the graphs inside; `w#2` is the second task named `w`.
+fn follow<'a>(tasks: &'a [TaskSnapshot], path: &[Value]) -> Option<&'a TaskSnapshot> {
     let (first, rest) = path.split_first()?;
     let (name, nth) = first.as_str()?.split_once('#').unwrap_or((first.as_str()?, "1"));
-    let mut same = snapshot.tasks.iter().filter(|task| task.name == name);
-    let state = same.nth(nth.parse::<usize>().ok()?.checked_sub(1)?)?.state.as_ref()?;
-    if rest.is_empty() { Some(state) } else { follow(state.snapshot::<JsonState>()?, rest) }
+    let mut same = tasks.iter().filter(|task| task.name == name);
+    let task = same.nth(nth.parse::<usize>().ok()?.checked_sub(1)?)?;
+    if rest.is_empty() { Some(task) } else { follow(&task.subgraph.as_ref()?.tasks, rest) }
 }
 
 async fn look<S: State>(thread: &Thread<S>, deep: bool) -> Result<StateSnapshot<S>, superstep::Error> {

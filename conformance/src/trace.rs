@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, JsonState, ListQuery, Message, MessageKind,
-    Mode, Persist, State, StateSnapshot, TaskError, TaskSnapshot, TaskStart,
+    CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, ListQuery, Message, MessageKind, Mode,
+    StateSnapshot, TaskError, TaskSnapshot, TaskStart,
 };
 
 use crate::expr::{is_message, truthy};
@@ -54,9 +54,9 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    pub(crate) fn snapshot<S: State>(&self, snapshot: &StateSnapshot<S>) -> Value {
+    pub(crate) fn snapshot<S>(&self, snapshot: &StateSnapshot<S>) -> Value {
         let task = |task: &TaskSnapshot| {
-            let inner = task.state.as_ref().and_then(|state| state.snapshot::<JsonState>());
+            let inner = task.subgraph.as_ref();
             let mut shown = self.task(task);
             shown["state"] = inner.map_or(Value::Null, |inner| self.snapshot(inner));
             shown
@@ -67,7 +67,7 @@ impl Renderer<'_> {
         shown
     }
 
-    fn checkpoint<S: State>(&self, snapshot: &StateSnapshot<S>) -> Value {
+    fn checkpoint<S>(&self, snapshot: &StateSnapshot<S>) -> Value {
         json!({
             "values": plain(&snapshot.values()),
             "next": snapshot.next,
@@ -92,14 +92,9 @@ impl Renderer<'_> {
         error.map(|error| saved_error(error, self.world.has_raised(&error.message)))
     }
 
-    pub(crate) fn event<S: Persist>(&self, event: &Event<S>) -> Value {
-        let data = match (event.of::<S>(), event.of::<JsonState>()) {
-            (Some(data), _) => self.data(data),
-            (None, Some(data)) => self.data(data),
-            (None, None) => Value::Null,
-        };
-        let mut shown = json!({ "ns": event.path(), "mode": mode_name(event.mode()) });
-        match (event.mode(), data) {
+    pub(crate) fn event(&self, event: &Event) -> Value {
+        let mut shown = json!({ "ns": event.path(), "mode": mode_name(event.mode) });
+        match (event.mode, self.data(&event.data)) {
             // Its type and step stand beside the data of the event inside.
             (Mode::Debug, Value::Object(debug)) => shown.as_object_mut().expect("it is an object").extend(debug),
             (_, data) => shown["data"] = data,
@@ -108,12 +103,12 @@ impl Renderer<'_> {
     }
 
     /// What a task is given. The traces show the call of a function as Python does: its arguments, and those with names.
-    fn input_of<S: Persist>(&self, task: &TaskStart<S>) -> Value {
+    fn input_of(&self, task: &TaskStart) -> Value {
         let input = plain(&task.input());
         if self.world.task(&task.name).is_some() { json!([[input], {}]) } else { input }
     }
 
-    fn data<S: Persist>(&self, data: &EventData<S>) -> Value {
+    fn data(&self, data: &EventData) -> Value {
         match data {
             EventData::Message(event) => {
                 let message = event.whole.clone().unwrap_or_else(|| normal_form(&event.message));
@@ -126,11 +121,11 @@ impl Renderer<'_> {
                 "result": plain(&task.result()),
                 "interrupts": questions(&task.interrupts),
             }),
-            EventData::Checkpoint(event) => self.checkpoint(&event.snapshot),
+            EventData::Checkpoint(snapshot) => self.checkpoint(snapshot),
             EventData::Debug(debug) => {
                 json!({ "type": debug.kind(), "step": debug.step, "data": self.data(&debug.event) })
             }
-            other => other.to_json().as_ref().map_or(Value::Null, plain),
+            other => plain(&other.to_json()),
         }
     }
 }

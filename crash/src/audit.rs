@@ -36,12 +36,12 @@ impl Audit {
     }
 
     /// What is noted when this event of a claimed thread is shown.
-    pub(crate) fn shown(&self, thread: &str, event: &EventData<Tally>) -> Option<String> {
+    pub(crate) fn shown(&self, thread: &str, event: &EventData) -> Option<String> {
         let what = match event {
             EventData::Updates(update) => format!("task {}", update.task),
             EventData::TaskEnd(end) if end.error.is_none() && end.interrupts.is_empty() => format!("task {}", end.id),
-            EventData::Checkpoint(made) => format!("checkpoint {}", made.snapshot.checkpoint.as_ref()?.id),
-            EventData::Values(values) => format!("state {}", values.state.progress()),
+            EventData::Checkpoint(made) => format!("checkpoint {}", made.checkpoint.as_ref()?.id),
+            EventData::Values(values) => format!("state {}", values.state::<Tally>()?.progress()),
             EventData::Debug(debug) => return self.shown(thread, &debug.event),
             _ => return None,
         };

@@ -83,7 +83,7 @@ async fn watch(thread: &Thread<Tally>, durability: Durability, audit: &Audit) ->
     Ok(())
 }
 
-fn is_checkpoint(event: &EventData<Tally>) -> bool {
+fn is_checkpoint(event: &EventData) -> bool {
     match event {
         EventData::Debug(debug) => is_checkpoint(&debug.event),
         event => matches!(event, EventData::Checkpoint(_)),

@@ -7,8 +7,8 @@ mod interrupt;
 mod path;
 mod policy;
 mod pulse;
-mod subgraph;
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,8 +33,6 @@ pub(crate) use path::{AsyncPath, Path, PathFn, RouteFuture, SyncPath};
 pub(crate) use policy::{CacheKeyFn, CacheRule, mistakes, no_time_to_keep};
 pub use policy::{NodeError, RetryPolicy, TimeoutPolicy};
 pub(crate) use pulse::Pulse;
-pub(crate) use subgraph::Looked;
-pub use subgraph::Subgraph;
 
 pub(crate) type NodeFuture = Pin<Box<dyn Future<Output = Result<AnyOutcome, BoxError>> + std::marker::Send>>;
 
@@ -113,8 +111,8 @@ pub(crate) struct AnyNode {
     pub(crate) run: Arc<dyn for<'a> Fn(Call<'a>) -> NodeFuture + std::marker::Send + Sync>,
     /// The name of the function's type: tells nodes of one name apart in a cache.
     pub(crate) made_of: &'static str,
-    /// The graph inside, if the node is one.
-    pub(crate) subgraph: Option<Arc<dyn Subgraph>>,
+    /// The graph inside, if the node is one, for those who know what a graph is.
+    pub(crate) subgraph: Option<Arc<dyn Any + std::marker::Send + Sync>>,
     /// How many levels of graphs inside graphs it is known to be.
     pub(crate) levels: usize,
     /// The names of the nodes of the graph inside, and of those inside of them.

@@ -27,6 +27,6 @@ pub(crate) use attempt::AbortOnDrop;
 pub(crate) use control::shape;
 pub(crate) use inspect::{Looking, snapshot_of};
 pub(crate) use revise::{Revision, revise};
-pub(crate) use run::{Ended, LoopConfig, RunInput, Running};
+pub(crate) use run::{DEFAULT_LIMIT, Ended, LoopConfig, RunInput, Running};
 pub(crate) use save::{Reading, Saver};
 pub(crate) use writes::is_reserved;

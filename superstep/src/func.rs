@@ -20,15 +20,15 @@ use crate::checkpoint::Checkpointer;
 use crate::engine::RunInput;
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
 use crate::graph::{CompiledStateGraph, GraphCore, Persistence, Settings, finish_plan, node_plan};
-use crate::invoke::{IntoInput, Invoke, Streaming};
 use crate::names::START;
 use crate::node::{FromContext, NodeRules, Outcome};
-use crate::plan::{ControlChannel, ControlKind, Evolution, Fields, InputMode, NameTable};
-use crate::state::erased::{AnyState, StateType, Typed};
+use crate::plan::{ControlChannel, ControlKind, Evolution, InputMode, NameTable};
+use crate::run::{IntoInput, Invoke, Streaming};
+use crate::state::erased::{StateType, Typed};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
-use crate::stream::EventData;
 use crate::thread::Thread;
+use crate::view::Fields;
 
 /// The state of a workflow made of functions: what it returned last, and what it saved for the next run.
 ///
@@ -60,6 +60,10 @@ const SAVED: usize = 1;
 impl State for Returned {
     type Schema = ();
     type Write = (usize, Value);
+
+    fn codec() -> Option<&'static Codec<Self>> {
+        Some(Codec::of())
+    }
 
     fn fields((): &()) -> &[FieldSpec] {
         const FIELDS: &[FieldSpec] =
@@ -363,8 +367,7 @@ impl<I: DeserializeOwned + Send + 'static> Entrypoint<I> {
         settings.evolution = self.evolution;
         settings.store = self.store;
         settings.cache = self.cache;
-        let mut plan =
-            finish_plan(vec![node], names, control, (ty, EventData::<AnyState>::boxed::<Returned>), &settings);
+        let mut plan = finish_plan(vec![node], names, control, &ty, &settings);
         plan.input = InputMode::Entry;
         plan.output = Fields::One(VALUE);
         plan.shown = Fields::One(VALUE);

@@ -6,8 +6,8 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU128;
 use std::str::FromStr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
@@ -23,6 +23,70 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointId(NonZeroU128);
+
+/// Names a run. It is any text that its caller chose, or a random UUID.
+///
+/// ```
+/// use superstep::RunId;
+/// let chosen = RunId::from("try 1");
+/// assert_eq!(chosen.as_str(), "try 1");
+/// assert_ne!(RunId::random(), RunId::random());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// One that nobody has.
+    pub fn random() -> Self {
+        Self(random_uuid().into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+impl From<&str> for RunId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl From<String> for RunId {
+    fn from(id: String) -> Self {
+        Self(id.into())
+    }
+}
+
+impl From<&RunId> for RunId {
+    fn from(id: &RunId) -> Self {
+        id.clone()
+    }
+}
+
+impl AsRef<str> for RunId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
 
 /// Text that is not an id.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

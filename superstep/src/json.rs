@@ -16,7 +16,7 @@ use crate::error::{CodecError, InvalidUpdate};
 use crate::message::{
     Message, MessageLike, each_message, json_from_message, message_from_json, messages_in, texts_to_messages,
 };
-use crate::state::{Change, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
+use crate::state::{Change, Codec, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
 use crate::value::{Payload, decode, encode_into};
 
 /// A state whose fields are known at run time.
@@ -230,6 +230,10 @@ impl JsonWrite {
 impl State for JsonState {
     type Schema = JsonFields;
     type Write = JsonWrite;
+
+    fn codec() -> Option<&'static Codec<Self>> {
+        Some(Codec::of())
+    }
 
     fn fields(schema: &JsonFields) -> &[FieldSpec] {
         &schema.specs

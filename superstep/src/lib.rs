@@ -73,6 +73,7 @@ mod database;
 mod checkpoint;
 pub mod store;
 mod cache;
+mod view;
 mod draw;
 mod snapshot;
 mod stream;
@@ -82,8 +83,7 @@ mod plan;
 mod engine;
 mod node;
 mod graph;
-mod graph_output;
-mod invoke;
+mod run;
 mod thread;
 mod func;
 #[cfg(feature = "conformance")]
@@ -101,7 +101,7 @@ pub use cache::PostgresCache;
 pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use call::{
-    Context, Goto, Interrupted, Next, NodeError, Resume, RetryPolicy, Routes as RouteList, RunControl, Send, Subgraph,
+    Context, Goto, Interrupted, Next, NodeError, Resume, RetryPolicy, Routes as RouteList, RunControl, Send,
     TimeoutPolicy,
 };
 pub use channel::{
@@ -139,9 +139,7 @@ pub use graph::{
     CompiledStateGraph, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, NamedPath,
     NodeBuilder, ParallelNode, ParallelNodeBuilder, Pregel, PregelBuilder, RouteMap, StateGraph, StepFn,
 };
-pub use graph_output::Output;
-pub use id::{CheckpointId, InvalidId, TaskId};
-pub use invoke::{GoOn, IntoInput, Invoke, Streaming};
+pub use id::{CheckpointId, InvalidId, RunId, TaskId};
 pub use json::{JsonFields, JsonState, JsonWrite};
 pub use message::{
     Block, Delta, DeltaPart, JsonMap, Media, MediaSource, Message, MessageAssembler, MessageChunk, MessageKind,
@@ -154,6 +152,7 @@ pub use node::{
     RemainingSteps, RunConfig, Runtime, Sent, StateNode, StoreHandle, StreamWriter,
 };
 pub use plan::{Diagnostic, Migrated, SavedFields, Then};
+pub use run::{EventStream, GoOn, IntoInput, Invoke, Output, Streaming};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
 #[cfg(feature = "compression")]
@@ -161,10 +160,10 @@ pub use seal::Compression;
 #[cfg(feature = "encryption")]
 pub use seal::{Key, KeyError, Keys};
 pub use seal::{Seal, SealError};
-pub use snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
+pub use snapshot::{CheckpointRef, StateSnapshot, TaskSnapshot};
 pub use state::{
-    AddMessages, AgentState, AgentStateUpdate, Append, Change, Conversation, Difference, Field, FieldKind, FieldSpec,
-    IntoUpdate, MaxReducer, Persist, Put, Reducer, ReducerFn, Replace, Scratch, State, Sum, Update,
+    AddMessages, AgentState, AgentStateUpdate, Append, Change, Codec, Conversation, Difference, Field, FieldKind,
+    FieldSpec, IntoUpdate, MaxReducer, Persist, Put, Reducer, ReducerFn, Replace, Scratch, State, Sum, Update,
 };
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
@@ -176,14 +175,14 @@ pub use store::{
 #[cfg(feature = "postgres")]
 pub use store::{PostgresStore, VectorSearch};
 pub use stream::{
-    CheckpointEvent, DebugEvent, Event, EventData, EventStream, ForeignEvent, MessageEvent, Mode, NodeUpdate, TaskEnd,
-    TaskMetadata, TaskStart, ToolEvent, Values,
+    DebugEvent, Event, EventData, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskMetadata, TaskStart, ToolEvent, Values,
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State};
 pub use thread::{Fork, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
 pub use value::{Blob, Payload};
+pub use view::Form;
 pub use workflow::{
     LastWriteWins, LogEntry, Logged, MergeStrategy, MutationLog, StateMutation, Workflow, WorkflowError, WorkflowState,
 };

@@ -17,9 +17,9 @@ use crate::bits::Bits;
 use crate::call::{AnyNode, CacheRule, Call, Context, Path, PathFn, RetryPolicy, TimeoutPolicy};
 use crate::checkpoint::Texts;
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
-use crate::state::erased::{AnyState, StateType};
+use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, Given};
-use crate::stream::{AnyEvent, EventData};
+use crate::view::Fields;
 
 pub use diagnostic::Diagnostic;
 pub(crate) use evolution::{Evolution, Now, Piece};
@@ -31,8 +31,6 @@ pub(crate) struct Plan {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What can be done with the states of the graph.
     pub(crate) ty: Arc<dyn StateType>,
-    /// Gives events the type of the state.
-    pub(crate) event: TypedEvent,
     pub(crate) nodes: Vec<NodePlan>,
     /// How many levels of graphs inside graphs it is, itself included.
     pub(crate) levels: usize,
@@ -71,9 +69,6 @@ pub(crate) struct Plan {
     pub(crate) evolution: Evolution,
 }
 
-/// Gives an event of the engine the type of its graph's state.
-pub(crate) type TypedEvent = fn(EventData<AnyState>) -> Box<dyn AnyEvent>;
-
 /// Where a run's input goes.
 pub(crate) enum InputMode {
     /// Into the start channel; the start node writes these fields.
@@ -82,48 +77,6 @@ pub(crate) enum InputMode {
     Entry,
     /// Straight into fields.
     Fields(Vec<usize>),
-}
-
-/// A choice of fields.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fields {
-    /// An object of these fields.
-    Many(FieldList),
-    /// The bare value of one field.
-    One(usize),
-}
-
-/// Fields in order, and as a set: every step asks whether it has changed one of them.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct FieldList {
-    list: Vec<usize>,
-    set: Bits,
-}
-
-impl Fields {
-    pub(crate) fn many(list: Vec<usize>) -> Self {
-        let set = list.iter().copied().collect();
-        Self::Many(FieldList { list, set })
-    }
-
-    pub(crate) fn none() -> Self {
-        Self::Many(FieldList::default())
-    }
-
-    pub(crate) fn list(&self) -> &[usize] {
-        match self {
-            Fields::Many(fields) => &fields.list,
-            Fields::One(one) => std::slice::from_ref(one),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn has(&self, field: usize) -> bool {
-        match self {
-            Fields::Many(fields) => fields.set.has(field),
-            Fields::One(one) => *one == field,
-        }
-    }
 }
 
 /// Nodes at which a run stops.

@@ -9,13 +9,15 @@ pub use crate::error::InvalidUpdate;
 pub use crate::message::{Message, MessageLike};
 pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
-    Change, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate, Persist,
-    Put, Scratch, State, Storable, Update,
+    Change, Codec, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate,
+    Persist, Put, Scratch, State, Storable, Update,
 };
 
 pub use crate::__schema as schema;
 #[cfg(feature = "schema")]
 pub use crate::schema::{Describe, Described, StateSchema};
+
+pub use crate::state::probe;
 
 /// The merge rules.
 pub mod typed {

@@ -1,6 +1,5 @@
 //! Snapshots: a thread's state at a checkpoint, as it can be looked at.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,8 +10,7 @@ use crate::checkpoint::{CheckpointError, Interrupt, Source};
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
 use crate::state::State;
-use crate::state::erased::{AnyState, Snapshot};
-use crate::stream::{ShownInput, ShownState, ShownWrites, as_known};
+use crate::view::{Form, ShownInput, ShownState, ShownWrites};
 
 /// Where a checkpoint is.
 ///
@@ -49,8 +47,8 @@ pub struct CheckpointRef {
 /// # }
 /// ```
 #[non_exhaustive]
-pub struct StateSnapshot<S: ?Sized> {
-    /// The state.
+pub struct StateSnapshot<S = Value> {
+    /// The state; as JSON, the fields that have a value.
     pub state: Arc<S>,
     /// The nodes that run next.
     pub next: Vec<String>,
@@ -76,7 +74,7 @@ pub struct StateSnapshot<S: ?Sized> {
     pub(crate) values: ShownState,
 }
 
-impl<S: ?Sized> Clone for StateSnapshot<S> {
+impl<S> Clone for StateSnapshot<S> {
     fn clone(&self) -> Self {
         Self {
             state: self.state.clone(),
@@ -95,12 +93,11 @@ impl<S: ?Sized> Clone for StateSnapshot<S> {
     }
 }
 
-impl StateSnapshot<AnyState> {
-    /// The same, typed by the state of the graph that it comes from.
-    pub(crate) fn typed<S: State>(self) -> StateSnapshot<S> {
+impl<S> StateSnapshot<S> {
+    /// The same in another form.
+    pub(crate) fn typed<T: Form>(self) -> StateSnapshot<T> {
         StateSnapshot {
-            // That of the step, which may be further than what is shown.
-            state: Snapshot::from(self.state).into_shared(),
+            state: T::of(&self.values),
             next: self.next,
             checkpoint: self.checkpoint,
             parent: self.parent,
@@ -116,7 +113,7 @@ impl StateSnapshot<AnyState> {
     }
 }
 
-impl<S: ?Sized> StateSnapshot<S> {
+impl<S> StateSnapshot<S> {
     /// Whether nothing is left to do. `next` leaves out tasks whose results are saved, so it is empty too when a run
     /// was killed after the last task of a step and before its checkpoint; resuming then goes on with that step.
     pub fn is_done(&self) -> bool {
@@ -125,7 +122,12 @@ impl<S: ?Sized> StateSnapshot<S> {
 
     /// The fields that have a value, as JSON.
     pub fn values(&self) -> Value {
-        self.values.json(&as_known)
+        self.values.json()
+    }
+
+    /// The state, if it is a `T`; whatever the form of the snapshot.
+    pub fn state_as<T: State>(&self) -> Option<&T> {
+        self.values.state.peek()
     }
 
     /// The snapshot as JSON; times are in UTC, as in `2026-01-02T03:04:05.678901+00:00`.
@@ -150,13 +152,20 @@ fn to_json(
     let label = |at: Option<&CheckpointRef>| at.map(|at| at.id.to_string());
     let tasks: Vec<Value> = tasks.iter().map(TaskSnapshot::to_json).collect();
     json!({
-        "values": values.json(&as_known), "next": next, "checkpoint": label(checkpoint), "parent": label(parent),
+        "values": values.json(), "next": next, "checkpoint": label(checkpoint), "parent": label(parent),
         "source": source, "step": step, "created_at": created_at.map(utc), "metadata": metadata, "tasks": tasks,
         "interrupts": interrupts,
     })
 }
 
-impl<S: ?Sized> std::fmt::Debug for StateSnapshot<S> {
+/// As [`to_json`](StateSnapshot::to_json) gives it.
+impl<S> serde::Serialize for StateSnapshot<S> {
+    fn serialize<Z: serde::Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<S> std::fmt::Debug for StateSnapshot<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.to_json())
     }
@@ -183,8 +192,10 @@ pub struct TaskSnapshot {
     pub error: Option<TaskError>,
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
-    /// Its subgraph's state.
-    pub state: Option<SubgraphState>,
+    /// Where its graph keeps its checkpoints, if the node is a graph; see [`Thread::subgraph`](crate::Thread::subgraph).
+    pub namespace: Option<String>,
+    /// The state of its graph, if that was [asked for](crate::Thread::state_with_subgraphs).
+    pub subgraph: Option<Box<StateSnapshot>>,
     pub(crate) input: ShownInput,
     pub(crate) result: Option<ShownWrites>,
 }
@@ -194,75 +205,36 @@ impl TaskSnapshot {
     ///
     /// The steps that remain are those of a run that goes on from here with the usual `recursion_limit`.
     pub fn input(&self) -> Value {
-        self.input.json(&as_known)
+        self.input.json()
     }
 
     /// What it wrote, as JSON; `None` if it has not finished.
     pub fn result(&self) -> Option<Value> {
-        self.result.as_ref().map(|r| r.as_result(&as_known))
+        self.result.as_ref().map(|r| r.as_result())
+    }
+
+    fn state_json(&self) -> Option<Value> {
+        let place = || self.namespace.as_ref().map(|namespace| json!({ "namespace": namespace }));
+        self.subgraph.as_ref().map(|snapshot| snapshot.to_json()).or_else(place)
     }
 
     fn to_json(&self) -> Value {
         json!({
             "id": self.id.to_string(), "name": self.name, "triggers": self.triggers, "path": self.path,
             "input": self.input(), "error": self.error.as_ref().map(|e| &e.message), "interrupts": self.interrupts,
-            "result": self.result(), "state": self.state.as_ref().map(SubgraphState::to_json),
+            "result": self.result(), "state": self.state_json(),
         })
     }
 }
 
-/// The state of a task's subgraph: where it is, or all of it.
-///
-/// ```
-/// use superstep::{AgentState, SubgraphState};
-/// fn show(state: &SubgraphState) {
-///     if let Some(snapshot) = state.snapshot::<AgentState>() { println!("{:?}", snapshot.next); }
-/// }
-/// ```
-#[derive(Clone)]
-pub struct SubgraphState {
-    pub(crate) namespace: String,
-    pub(crate) snapshot: Option<Arc<dyn AnySnapshot>>,
-    pub(crate) thread: Arc<dyn Any + Send + Sync>,
-}
-
-pub(crate) trait AnySnapshot: Any + Send + Sync {
-    fn as_any(&self) -> &dyn Any;
-    fn json(&self) -> Value;
-}
-
-impl<S: State> AnySnapshot for StateSnapshot<S> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn json(&self) -> Value {
-        self.to_json()
-    }
-}
-
-impl SubgraphState {
-    /// The subgraph's namespace.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// The subgraph's snapshot, if it was asked for and its state is a `C`.
-    pub fn snapshot<C: State>(&self) -> Option<&StateSnapshot<C>> {
-        (**self.snapshot.as_ref()?).as_any().downcast_ref()
-    }
-
-    /// The subgraph's part of the thread, to look at it and change it, if its state is a `C`.
-    pub fn thread<C: State>(&self) -> Option<crate::Thread<C>> {
-        self.thread.downcast_ref::<crate::Thread<C>>().cloned()
-    }
-
-    fn to_json(&self) -> Value {
-        self.snapshot.as_ref().map_or_else(|| json!({ "namespace": self.namespace }), |s| s.json())
+impl std::fmt::Debug for TaskSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json())
     }
 }
 
 /// A time in UTC, as RFC 3339 has it. What was before 1970 is shown as its first moment.
-fn utc(time: SystemTime) -> String {
+pub(crate) fn utc(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, micros) = (since.as_secs(), since.subsec_micros());
     let (year, month, day) = date(seconds / 86_400);

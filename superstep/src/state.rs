@@ -21,7 +21,9 @@ use crate::message::Message;
 use crate::names::ROOT;
 use crate::value::{Payload, decode, decode_json, encode, encode_into, json_of};
 
-pub(crate) use codec::{Codec, Unsaved};
+pub use codec::Codec;
+pub(crate) use codec::Unsaved;
+pub use codec::probe;
 pub use conversation::{AgentState, AgentStateUpdate, Conversation, ConversationField};
 pub use field::Field;
 pub(crate) use input::{Given, TaskInput};
@@ -164,6 +166,15 @@ pub trait State: Clone + Send + Sync + 'static {
         Self: State<Schema = ()>,
     {
         update::merged(self, update.into_update())
+    }
+
+    /// How it is saved and shown as JSON, if it can be. Derived states whose fields serde can write and read answer by
+    /// themselves; one that is written by hand and implements [`Persist`] says `Some(Codec::of())`.
+    ///
+    /// A graph that is given a checkpointer when it is built does without it. It is asked for what is shown of graphs that
+    /// save nothing, and for graphs that are given a checkpointer later.
+    fn codec() -> Option<&'static Codec<Self>> {
+        None
     }
 
     /// The write that adds one chat message to a field; `None` if the field holds none of this type.

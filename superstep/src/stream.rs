@@ -5,28 +5,23 @@
 
 mod event;
 mod metadata;
-mod shown;
 mod tool;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Poller, Poll};
+use std::time::SystemTime;
 
-use futures_core::Stream;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
-use crate::graph_output::Output;
-use crate::state::State;
+use crate::id::RunId;
+use crate::view::RunEnd;
 
-pub(crate) use event::AnyEvent;
-pub use event::{
-    CheckpointEvent, DebugEvent, Event, EventData, ForeignEvent, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values,
-};
+pub use event::{DebugEvent, Event, EventData, MessageEvent, NodeUpdate, TaskEnd, TaskStart, Values};
 pub use metadata::TaskMetadata;
 pub use tool::ToolEvent;
-
-pub(crate) use shown::{ShownInput, ShownState, ShownWrites, View, as_known, field_json, with_codec};
 
 /// What a stream shows; several may be asked for at once.
 ///
@@ -37,12 +32,13 @@ pub(crate) use shown::{ShownInput, ShownState, ShownWrites, View, as_known, fiel
 /// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
 /// let mut events = app.stream(AgentState { messages: vec![Message::user("hi")] }).modes([Mode::Updates, Mode::Values]).start();
 /// while let Some(event) = events.next().await {
-///     println!("{:?}", event?.mode());
+///     println!("{:?}", event?.mode);
 /// }
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mode {
     /// The whole state after every step.
@@ -76,11 +72,20 @@ impl Modes {
     }
 }
 
-/// An event whose state type is not known.
+/// An event on its way to the reader, who numbers it.
 pub(crate) struct RawEvent {
     pub(crate) namespace: Vec<String>,
     pub(crate) mode: Mode,
-    pub(crate) data: Box<dyn AnyEvent>,
+    pub(crate) step: i64,
+    at: SystemTime,
+    data: EventData,
+}
+
+impl RawEvent {
+    /// One that happens now.
+    pub(crate) fn new(namespace: Vec<String>, mode: Mode, step: i64, data: EventData) -> Self {
+        Self { namespace, mode, step, at: SystemTime::now(), data }
+    }
 }
 
 /// What goes from a run to its reader.
@@ -124,66 +129,52 @@ impl Sink {
             let _gone = taken.await;
         }
     }
-
-    /// Hands over what a task sent.
-    pub(crate) async fn emit(&self, namespace: Vec<String>, mode: Mode, data: Box<dyn AnyEvent>) {
-        self.send(RawEvent { namespace, mode, data }).await;
-    }
 }
 
-type RunFuture<S> = Pin<Box<dyn Future<Output = Result<Output<S>, Error>> + Send>>;
+type RunFuture = Pin<Box<dyn Future<Output = Result<RunEnd, Error>> + Send>>;
 
-/// The events of a run. Dropping it cancels the run, subgraphs included.
-///
-/// The run goes on as its events are read: the nodes of a step start when all that was shown before has been taken and
-/// more is asked for, even if no node ever waits. What nodes send themselves comes while they work if they wait now and
-/// then, and at the end of their step otherwise.
-///
-/// It is a [`Stream`]; [`next`](EventStream::next) reads it without further imports.
-#[must_use = "a run goes on as its events are read"]
-pub struct EventStream<S: State> {
-    run: Option<RunFuture<S>>,
+/// The events of a run that goes on as they are read, and its end.
+pub(crate) struct RunEvents {
+    id: RunId,
+    sequence: u64,
+    run: Option<RunFuture>,
     events: mpsc::Receiver<Item>,
-    end: Option<Error>,
-    output: Option<Output<S>>,
+    error: Option<Error>,
+    end: Option<RunEnd>,
 }
 
-impl<S: State> EventStream<S> {
-    pub(crate) fn new(run: RunFuture<S>, events: mpsc::Receiver<Item>) -> Self {
-        Self { run: Some(run), events, end: None, output: None }
+impl RunEvents {
+    pub(crate) fn new(id: RunId, run: RunFuture, events: mpsc::Receiver<Item>) -> Self {
+        Self { id, sequence: 0, run: Some(run), events, error: None, end: None }
     }
 
-    /// The next event; `None` at the end of the run.
-    ///
-    /// # Errors
-    /// An error is the last thing that a stream gives.
-    pub async fn next(&mut self) -> Option<Result<Event<S>, Error>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    pub(crate) fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// How the run ended, once its events have; there once.
+    pub(crate) fn take_end(&mut self) -> Option<RunEnd> {
+        self.end.take()
+    }
+
+    fn numbered(&mut self, raw: RawEvent) -> Event {
+        self.sequence += 1;
+        let RawEvent { namespace, mode, step, at, data } = raw;
+        Event { run: self.id.clone(), sequence: self.sequence, at, mode, namespace, step, data }
     }
 
     /// An event that is there already. Those who wait for the reader's turn before it go on.
-    fn take_event(&mut self) -> Option<Event<S>> {
+    fn take_event(&mut self) -> Option<Event> {
         loop {
             match self.events.try_recv().ok()? {
-                Item::Event(raw) => return Some(Event::from_raw(raw)),
+                Item::Event(raw) => return Some(self.numbered(raw)),
                 Item::Turn(turn) => pass(turn),
             }
         }
     }
 
-    /// The run's result; there once the stream has ended well.
-    pub fn output(&self) -> Option<&Output<S>> {
-        self.output.as_ref()
-    }
-}
-
-/// The state is behind a box, never pinned in place.
-impl<S: State> Unpin for EventStream<S> {}
-
-impl<S: State> Stream for EventStream<S> {
-    type Item = Result<Event<S>, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Option<Self::Item>> {
+    /// The next event; an error is the last that it gives.
+    pub(crate) fn poll_next(&mut self, cx: &mut Poller<'_>) -> Poll<Option<Result<Event, Error>>> {
         if let Some(event) = self.take_event() {
             return Poll::Ready(Some(Ok(event)));
         }
@@ -192,20 +183,20 @@ impl<S: State> Stream for EventStream<S> {
         {
             self.run = None;
             match result {
-                Ok(output) => self.output = Some(output),
-                Err(error) => self.end = Some(error),
+                Ok(end) => self.end = Some(end),
+                Err(error) => self.error = Some(error),
             }
         }
         loop {
             match self.events.poll_recv(cx) {
-                Poll::Ready(Some(Item::Event(raw))) => return Poll::Ready(Some(Ok(Event::from_raw(raw)))),
+                Poll::Ready(Some(Item::Event(raw))) => return Poll::Ready(Some(Ok(self.numbered(raw)))),
                 // Who waits for it wakes this task; until then others have the thread.
                 Poll::Ready(Some(Item::Turn(turn))) => pass(turn),
-                Poll::Ready(None) => return Poll::Ready(self.end.take().map(Err)),
+                Poll::Ready(None) => return Poll::Ready(self.error.take().map(Err)),
                 // The runtime may hold back what is there: without a run, nothing else will come.
                 Poll::Pending if self.run.is_none() => {
                     let event = self.take_event().map(Ok);
-                    return Poll::Ready(event.or_else(|| self.end.take().map(Err)));
+                    return Poll::Ready(event.or_else(|| self.error.take().map(Err)));
                 }
                 Poll::Pending => return Poll::Pending,
             }

@@ -15,8 +15,8 @@ use crate::engine::{Looking, Reading, Revision, Saver, revise, snapshot_of};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, Persistence};
 use crate::id::CheckpointId;
-use crate::invoke::{GoOn, IntoInput, Invoke, Streaming};
 use crate::node::IntoOutcome;
+use crate::run::{GoOn, IntoInput, Invoke, Streaming};
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::state::State;
 use crate::wall::{Walled, boxed};
@@ -139,13 +139,22 @@ impl<S: State> Thread<S> {
         Thread { checkpoint: Some(checkpoint), ..self.clone() }
     }
 
-    pub(crate) fn within(
-        graph: CompiledStateGraph<S>,
-        name: Arc<str>,
-        namespace: String,
-        checkpointer: Arc<dyn Checkpointer>,
-    ) -> Self {
-        Thread { graph, name, namespace, checkpoint: None, checkpointer: Some(checkpointer) }
+    /// The part of the thread that a graph inside has, to look at it and change it. `namespace` says which, as
+    /// [`TaskSnapshot::namespace`](crate::TaskSnapshot) does.
+    ///
+    /// # Errors
+    /// If no graph keeps its checkpoints there, or its state is no `C`.
+    pub fn subgraph<C: State>(&self, namespace: impl Into<String>) -> Result<Thread<C>, Error> {
+        let namespace = namespace.into();
+        let below = namespace.strip_prefix(&self.namespace).map(|below| below.trim_start_matches('|'));
+        let Some(core) = below.and_then(|below| self.graph.core.at(below)) else {
+            return Err(Error::invalid(format!(
+                "the graph has none inside that keeps its checkpoints under `{namespace}`"
+            )));
+        };
+        let graph = CompiledStateGraph::typed(core.clone())?;
+        let (name, checkpointer) = (self.name.clone(), self.checkpointer.clone());
+        Ok(Thread { graph, name, namespace, checkpoint: None, checkpointer })
     }
 
     fn saver(&self) -> Result<Saver, Error> {
@@ -153,7 +162,7 @@ impl<S: State> Thread<S> {
         if !self.graph.core.plan.ty.can_persist() {
             return Err(no_checkpointer());
         }
-        let namespace = self.graph.history_namespace(&self.namespace);
+        let namespace = self.graph.core.history_namespace(&self.namespace);
         let texts = &self.graph.core.plan.texts;
         Ok(Saver::new(
             checkpointer,

@@ -250,6 +250,11 @@ where
     type Schema = ();
     type Write = Mutation<W>;
 
+    /// The projection; a graph that is given a checkpointer with `checkpointer` saves mutations too.
+    fn codec() -> Option<&'static Codec<Self>> {
+        Some(Self::projection())
+    }
+
     fn fields((): &()) -> &[FieldSpec] {
         const FIELDS: &[FieldSpec] = &[FieldSpec::new("state", FieldKind::Reducer)];
         FIELDS

@@ -104,12 +104,13 @@ impl Show<'_> {
         self.bars.get_or_insert_with(|| Bars::new(step))
     }
 
-    fn update(&mut self, update: &NodeUpdate<Incident>) {
+    fn update(&mut self, update: &NodeUpdate) {
         if update.node != "tool" {
             return;
         }
         let step = self.bars.as_ref().map_or(self.step + 1, |bars| bars.step);
-        for finding in update.update().get(Incident::RESULTS).into_iter().flatten() {
+        let Some(written) = update.update::<Incident>() else { return };
+        for finding in written.get(Incident::RESULTS).into_iter().flatten() {
             self.bars(step).finish(finding, update.cached);
         }
         self.redraw();

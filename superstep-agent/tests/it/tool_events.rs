@@ -288,7 +288,7 @@ async fn pieces_are_encoded_only_if_somebody_asked_for_them() {
     app.invoke(calling(&["work"])).context(encoded.clone()).await.unwrap();
     let mut events = app.stream(calling(&["work"])).context(encoded.clone()).mode(Mode::Messages).start();
     while let Some(event) = events.next().await {
-        assert_eq!(event.unwrap().mode(), Mode::Messages);
+        assert_eq!(event.unwrap().mode, Mode::Messages);
     }
     assert_eq!(encoded.load(Ordering::SeqCst), 0);
     assert_eq!(tools(app.stream(calling(&["work"])).context(encoded.clone())).await.len(), 3);

@@ -46,6 +46,11 @@ fn facts(model: &Model) -> TokenStream {
     let version = model.version.map(|version| quote!(fn version((): &()) -> u32 { #version }));
     quote! {
         #version
+        fn codec() -> ::core::option::Option<&'static #private::Codec<Self>> {
+            #[allow(unused_imports)]
+            use #private::probe::{NotSaved as _, Saved as _};
+            (&#private::probe::Probe::<Self>::NEW).codec()
+        }
         fn fields((): &()) -> &[#private::FieldSpec] {
             #specs
         }

@@ -25,11 +25,11 @@ use super::{CallHost, Interrupted, NodeError, Pulse, Why};
 use crate::cache::Cache;
 use crate::checkpoint::{Checkpointer, Durability, Epoch, SharedMap};
 use crate::error::{BoxError, Error};
-use crate::id::{CheckpointId, IdSource, TaskId};
+use crate::id::{CheckpointId, IdSource, RunId, TaskId};
 use crate::message::{Message, MessageChunk};
 use crate::state::erased::Writes;
 use crate::store::Store;
-use crate::stream::{MessageEvent, Mode, Sink, TaskMetadata, ToolEvent};
+use crate::stream::{EventData, MessageEvent, Mode, RawEvent, Sink, TaskMetadata, ToolEvent};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
 pub(crate) use given::GivenContext;
 pub(crate) use place::{PUSH, Place, with_node_metadata};
@@ -60,7 +60,8 @@ pub struct Context {
 /// What all tasks of a run share, its subgraphs included.
 pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
-    pub(crate) run_id: Option<Arc<str>>,
+    /// Made when it is needed, unless the caller gave one.
+    pub(crate) run_id: OnceLock<RunId>,
     /// The claim of the thread, for the graphs inside too.
     pub(crate) epoch: OnceLock<Epoch>,
     /// Makes the ids of checkpoints, for the graphs inside too.
@@ -92,7 +93,7 @@ impl RunShared {
     ) -> Self {
         Self {
             thread: Some(thread),
-            run_id: None,
+            run_id: OnceLock::new(),
             epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: Vec::new(),
@@ -114,6 +115,11 @@ impl RunShared {
     /// Made when the first id is needed: most runs that nobody saves need none.
     pub(crate) fn ids(&self) -> &Arc<IdSource> {
         self.ids.get_or_init(|| Arc::new(IdSource::new()))
+    }
+
+    /// The name of the run.
+    pub(crate) fn run_id(&self) -> &RunId {
+        self.run_id.get_or_init(RunId::random)
     }
 
     /// Whether somebody waits for what is sent by code that may have no context.
@@ -347,7 +353,7 @@ impl Context {
         self.task.touch();
         let Some(sink) = self.sink(Mode::Custom) else { return };
         match serde_json::to_value(value) {
-            Ok(value) => sink.emit(self.task.outer_namespace(), Mode::Custom, Box::new(value)).await,
+            Ok(value) => self.send(sink, self.task.outer_namespace(), Mode::Custom, EventData::Custom(value)).await,
             Err(error) => tracing::warn!(node = &*self.task.node, %error, "an event cannot be encoded and is not sent"),
         }
     }
@@ -387,7 +393,7 @@ impl Context {
             return;
         }
         let Some(sink) = self.sink(Mode::Tools) else { return };
-        sink.emit(self.task.graph_namespace(), Mode::Tools, Box::new(event)).await;
+        self.send(sink, self.task.graph_namespace(), Mode::Tools, EventData::Tool(event)).await;
     }
 
     /// Whether somebody streams the run in `tools` mode: if not, there is no need to make such events.
@@ -410,7 +416,11 @@ impl Context {
         let metadata = self.task.shown.get_or_init(|| Arc::new(self.task.described())).clone();
         let (node, step) = (self.task.node.to_string(), self.task.step);
         let said = MessageEvent { message, chunk, whole, node, step, metadata };
-        sink.emit(self.task.graph_namespace(), Mode::Messages, Box::new(said)).await;
+        self.send(sink, self.task.graph_namespace(), Mode::Messages, EventData::Message(said)).await;
+    }
+
+    async fn send(&self, sink: &Sink, namespace: Vec<String>, mode: Mode, data: EventData) {
+        sink.send(RawEvent::new(namespace, mode, self.task.step, data)).await;
     }
 
     /// Where events of a mode go, if somebody waits for those of the task's graph.
@@ -473,7 +483,7 @@ impl Context {
 
     /// Names the run, if the caller gave it a name; empty otherwise.
     pub fn run_id(&self) -> &str {
-        self.task.run.run_id.as_deref().unwrap_or_default()
+        self.task.run.run_id().as_str()
     }
 
     /// Names the task: the same work has the same id in every attempt and after a restart.

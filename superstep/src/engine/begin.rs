@@ -18,8 +18,8 @@ use crate::id::{CheckpointId, TaskId};
 use crate::names::{END, START};
 use crate::plan::InputMode;
 use crate::state::erased::Writes;
-use crate::stream::field_json;
 use crate::value::check_levels;
+use crate::view::field_json;
 
 /// An update for a workflow, which runs on a value.
 pub(super) fn no_value() -> Error {

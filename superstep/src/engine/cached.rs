@@ -18,8 +18,8 @@ use crate::error::{CodecError, Error, ErrorKind, called};
 use crate::id::TaskId;
 use crate::plan::Plan;
 use crate::state::{FieldKind, TaskInput};
-use crate::stream::{ShownInput, as_known};
 use crate::value::{decode, encode};
+use crate::view::ShownInput;
 use crate::wall::caught;
 
 impl Run {
@@ -48,15 +48,18 @@ impl Run {
     }
 
     fn whole_input_key(&self, node: &crate::plan::NodePlan, input: &TaskInput) -> Result<Vec<u8>, Error> {
-        let shown = ShownInput::Task {
-            input: std::sync::Arc::new(input.clone()),
-            present: self.live.present.clone(),
-            reads: node.reads.clone(),
-            step: self.step,
-            stop: self.stop,
-            ty: self.plan.ty.clone(),
+        let shown = match input {
+            TaskInput::Sent(payload) => ShownInput::Sent(payload.clone()),
+            TaskInput::State(state) => ShownInput::State {
+                state: state.clone(),
+                present: self.live.present.clone(),
+                reads: node.reads.clone(),
+                step: self.step,
+                stop: self.stop,
+                ty: self.plan.ty.clone(),
+            },
         };
-        let text = shown.json(&as_known).to_string();
+        let text = shown.json().to_string();
         if text == "null" || text.contains("__error__") {
             let refused =
                 |why| Error::invalid(format!("the cache key of {} cannot be made: {why}", called(&node.name)));

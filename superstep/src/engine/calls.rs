@@ -7,7 +7,6 @@ mod pushed;
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
@@ -28,9 +27,10 @@ use crate::checkpoint::Durability;
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::id::{CheckpointId, TaskId};
 use crate::message::Message;
-use crate::plan::{Fields, Plan};
-use crate::state::erased::{AnyState, Writes};
-use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, ShownInput, ShownWrites, TaskEnd, TaskStart};
+use crate::plan::Plan;
+use crate::state::erased::Writes;
+use crate::stream::{DebugEvent, EventData, Mode, NodeUpdate, RawEvent, TaskEnd, TaskStart};
+use crate::view::{Fields, ShownInput, ShownWrites};
 use crate::wall::{Panicked, Walled, boxed, words_of};
 
 pub(super) use pushed::CallWrites;
@@ -101,10 +101,9 @@ impl CallDesk {
         Ok(saver.put_writes(saved, record).await?)
     }
 
-    async fn show(&self, cx: &Context, mode: Mode, make: impl Fn() -> EventData<AnyState>) {
+    async fn show(&self, cx: &Context, mode: Mode, make: impl Fn() -> EventData) {
         let Some(sink) = cx.task.run.sink.as_ref().filter(|s| !self.nested || s.subgraphs) else { return };
-        let send =
-            |mode, data| sink.send(RawEvent { namespace: self.namespace.clone(), mode, data: (self.plan.event)(data) });
+        let send = |mode, data| sink.send(RawEvent::new(self.namespace.clone(), mode, cx.task.step, data));
         if sink.wants(mode) {
             send(mode, make()).await;
         }
@@ -142,7 +141,7 @@ impl CallDesk {
         if came_to.returned.is_some() {
             let update = || {
                 let (node, writes) = (call.name.to_string(), self.shown(came_to.returned.clone()));
-                EventData::Updates(NodeUpdate::new(node, call.caller.task.step, call.id, cached, writes))
+                EventData::Updates(NodeUpdate { node, step: call.caller.task.step, task: call.id, cached, writes })
             };
             self.show(&call.caller, Mode::Updates, update).await;
         }
@@ -154,7 +153,6 @@ impl CallDesk {
                 error: came_to.error.clone(),
                 interrupts: came_to.interrupts.clone().unwrap_or_default(),
                 writes: self.shown_result(writes),
-                state: PhantomData,
             };
             self.show(&call.caller, Mode::Tasks, || EventData::TaskEnd(end())).await;
         }
@@ -356,7 +354,7 @@ struct OneCall {
 }
 
 impl OneCall {
-    fn start(&self) -> TaskStart<AnyState> {
+    fn start(&self) -> TaskStart {
         TaskStart {
             id: self.id,
             name: self.name.to_string(),
@@ -364,7 +362,6 @@ impl OneCall {
             metadata: (**self.caller.task.metadata()).clone(),
             tags: self.caller.tags().to_vec(),
             input: ShownInput::Value(self.input.clone()),
-            state: PhantomData,
         }
     }
 

@@ -1,21 +1,19 @@
 //! What a run shows: built only if someone asked for it.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::inspect::TaskViews;
+use super::inspect::{Subgraph, TaskViews};
 use super::run::Run;
 use super::tasks;
 use crate::call::{lock, with_node_metadata};
 use crate::checkpoint::{Interrupt, SharedMap};
 use crate::error::Error;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
-use crate::state::erased::AnyState;
 use crate::stream::{
-    CheckpointEvent, DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, ShownWrites, Sink, TaskEnd,
-    TaskMetadata, TaskStart,
+    DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, Sink, TaskEnd, TaskMetadata, TaskStart,
 };
+use crate::view::{Fields, ShownWrites};
 use serde_json::Value;
 
 impl Run {
@@ -35,10 +33,9 @@ impl Run {
         self.config.namespace.split('|').map(str::to_owned).collect()
     }
 
-    async fn send(&self, mode: Mode, data: EventData<AnyState>) {
+    async fn send(&self, mode: Mode, data: EventData) {
         if let Some(sink) = self.sink() {
-            let data = (self.plan.event)(data);
-            sink.send(RawEvent { namespace: self.event_namespace(), mode, data }).await;
+            sink.send(RawEvent::new(self.event_namespace(), mode, self.step, data)).await;
         }
     }
 
@@ -53,7 +50,7 @@ impl Run {
     }
 
     /// A task or checkpoint event, also as a debug event.
-    async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData<AnyState>) {
+    async fn send_with_debug(&self, mode: Mode, step: i64, make: impl Fn() -> EventData) {
         if self.wants(mode) {
             self.send(mode, make()).await;
         }
@@ -90,7 +87,8 @@ impl Run {
             self.task_id(ix);
         }
         let snapshot = self.checkpoint_snapshot();
-        let make = || EventData::Checkpoint(CheckpointEvent { snapshot: snapshot.clone() });
+        let snapshot = Box::new(snapshot.typed());
+        let make = || EventData::Checkpoint(snapshot.clone());
         self.send_with_debug(Mode::Checkpoints, self.step - 1, make).await;
     }
 
@@ -100,7 +98,7 @@ impl Run {
         TaskViews { plan, live, tasks, step: self.step, stop: self.stop }
     }
 
-    fn checkpoint_snapshot(&self) -> StateSnapshot<AnyState> {
+    fn checkpoint_snapshot(&self) -> StateSnapshot<()> {
         let thread = self.saver.as_ref().map(|s| s.thread.to_string()).unwrap_or_default();
         let at = |id| CheckpointRef {
             thread: thread.clone(),
@@ -111,7 +109,7 @@ impl Run {
         let mut values = self.values(Vec::new());
         values.view.fields = self.plan.shown.clone();
         StateSnapshot {
-            state: self.live.state.any(),
+            state: Arc::default(),
             next: self.tasks.iter().map(|t| self.plan.nodes[t.node].name.to_string()).collect(),
             checkpoint: self.checkpoint.map(at),
             parent: self.previous.map(at),
@@ -128,7 +126,7 @@ impl Run {
 
     fn shown_task(&self, ix: usize) -> crate::snapshot::TaskSnapshot {
         let known = self.tasks[ix].id.and_then(|id| self.pending.of(id));
-        self.views().snapshot(ix, known, &self.config.output, false, None)
+        self.views().snapshot(ix, known, &self.config.output, false, Subgraph::default())
     }
 
     pub(super) async fn show_task_starts(&mut self) {
@@ -145,11 +143,11 @@ impl Run {
         }
     }
 
-    fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart<AnyState> {
+    fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart {
         let (node, views) = (&self.plan.nodes[self.tasks[ix].node], self.views());
         let (triggers, input) = (views.triggers(ix), views.input(ix));
         let (metadata, tags) = (self.said_about(ix).into_map(), self.shared.tags.to_vec());
-        TaskStart { id, name: node.name.to_string(), triggers, metadata, tags, input, state: PhantomData }
+        TaskStart { id, name: node.name.to_string(), triggers, metadata, tags, input }
     }
 
     /// What was said about the run, and about the nodes that a task is in.
@@ -171,7 +169,7 @@ impl Run {
         self.shared.task_metadata((node, self.step), &namespace, placed, &self.said_about(ix))
     }
 
-    fn shown_writes(&self, ix: usize, fields: crate::plan::Fields) -> ShownWrites {
+    fn shown_writes(&self, ix: usize, fields: Fields) -> ShownWrites {
         let writes = &self.tasks[ix].writes;
         ShownWrites::new(writes.puts.clone(), fields, writes.returned().cloned(), &self.plan.ty)
     }
@@ -182,14 +180,14 @@ impl Run {
         self.send_all(events).await;
     }
 
-    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData<AnyState>)>) {
+    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData)>) {
         for (mode, data) in events {
             self.send(mode, data).await;
         }
     }
 
     /// The events of a task that ended, in the order in which they are shown.
-    pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData<AnyState>)> {
+    pub(super) fn write_events(&mut self, ix: usize, known: bool) -> Vec<(Mode, EventData)> {
         let mut events = Vec::new();
         // Of the start only questions are shown, which its conditional edges may ask.
         let hidden = self.plan.nodes[self.tasks[ix].node].hidden;
@@ -209,7 +207,7 @@ impl Run {
         events
     }
 
-    fn add_question(&mut self, interrupts: Vec<Interrupt>, events: &mut Vec<(Mode, EventData<AnyState>)>) {
+    fn add_question(&mut self, interrupts: Vec<Interrupt>, events: &mut Vec<(Mode, EventData)>) {
         self.note_shown(&interrupts);
         let values = self.wants(Mode::Values).then(|| EventData::Values(self.values(interrupts.clone()).into()));
         if self.wants(Mode::Updates) {
@@ -224,23 +222,22 @@ impl Run {
         writes.error().is_none() || writes.has_output() || writes.resume().is_some()
     }
 
-    fn add_update(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<AnyState>)>) {
+    fn add_update(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData)>) {
         if self.wants(Mode::Updates) {
             let (step, task) = (self.step, self.task_id(ix));
             let node = self.plan.nodes[self.tasks[ix].node].name.to_string();
             let writes = self.shown_writes(ix, self.config.output.clone());
-            events.push((Mode::Updates, EventData::Updates(NodeUpdate::new(node, step, task, known, writes))));
+            events.push((Mode::Updates, EventData::Updates(NodeUpdate { node, step, task, cached: known, writes })));
         }
     }
 
-    fn add_task_end(&mut self, ix: usize, events: &mut Vec<(Mode, EventData<AnyState>)>) {
+    fn add_task_end(&mut self, ix: usize, events: &mut Vec<(Mode, EventData)>) {
         let end = TaskEnd {
             id: self.task_id(ix),
             name: self.plan.nodes[self.tasks[ix].node].name.to_string(),
             error: self.tasks[ix].writes.error().cloned(),
             interrupts: self.tasks[ix].writes.interrupts().cloned().unwrap_or_default(),
             writes: self.shown_writes(ix, self.plan.shown.clone()),
-            state: PhantomData,
         };
         if self.wants(Mode::Tasks) {
             events.push((Mode::Tasks, EventData::TaskEnd(end.clone())));
@@ -253,7 +250,7 @@ impl Run {
     }
 
     /// The chat messages among what a task wrote that nobody has seen yet.
-    fn add_messages(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData<AnyState>)>) {
+    fn add_messages(&mut self, ix: usize, known: bool, events: &mut Vec<(Mode, EventData)>) {
         if known || !self.wants(Mode::Messages) {
             return;
         }

@@ -1,21 +1,25 @@
 //! Looking at a checkpoint: its values, what runs next, and what tasks did so far.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::apply::{Applied, apply};
 use super::live::{Live, Start};
+use super::run::DEFAULT_LIMIT;
 use super::save::{Loaded, Reading, Saver};
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
 use crate::bits::Bits;
-use crate::checkpoint::SavedCheckpoint;
+use crate::checkpoint::{Durability, SavedCheckpoint};
 use crate::error::Error;
 use crate::graph::GraphCore;
-use crate::invoke::DEFAULT_LIMIT;
-use crate::plan::{Fields, Plan};
-use crate::snapshot::{CheckpointRef, StateSnapshot, SubgraphState, TaskSnapshot};
-use crate::state::erased::{AnyState, Snapshot, Writes};
-use crate::stream::{ShownInput, ShownState, ShownWrites, View};
+use crate::plan::Plan;
+use crate::snapshot::{CheckpointRef, StateSnapshot, TaskSnapshot};
+use crate::state::Given;
+use crate::state::erased::{Snapshot, Writes};
+use crate::view::{Fields, ShownInput, ShownState, ShownWrites, View};
+use crate::wall::boxed;
 
 /// The tasks of a step, as streams and snapshots show them.
 pub(super) struct TaskViews<'a> {
@@ -34,7 +38,7 @@ impl TaskViews<'_> {
         known: Option<&TaskWrites>,
         fields: &Fields,
         waiting: bool,
-        state: Option<SubgraphState>,
+        subgraph: Subgraph,
     ) -> TaskSnapshot {
         let finished = known.filter(|k| k.is_finished());
         let interrupts = match known {
@@ -49,7 +53,8 @@ impl TaskViews<'_> {
             path: tasks::path_text(self.plan, self.tasks, ix).into_owned(),
             error: known.and_then(|k| k.error().cloned()),
             interrupts,
-            state,
+            subgraph: subgraph.state,
+            namespace: subgraph.namespace,
             input: self.input(ix),
             result: finished.map(|k| self.writes(k.puts.clone(), fields.clone(), k.returned().cloned())),
         }
@@ -72,13 +77,16 @@ impl TaskViews<'_> {
             Some(Start::Writes { writes, .. }) if node.hidden => {
                 ShownInput::Start(self.writes(writes.clone(), self.plan.shown.clone(), None))
             }
-            _ => ShownInput::Task {
-                input: Arc::new(task.input(&self.live.state)),
-                present: self.live.present.clone(),
-                reads: node.reads.clone(),
-                step: self.step,
-                stop: self.stop,
-                ty: self.plan.ty.clone(),
+            _ => match task.given(&self.live.state) {
+                Given::Sent(payload) => ShownInput::Sent(payload.clone()),
+                Given::State(state) => ShownInput::State {
+                    state: state.clone(),
+                    present: self.live.present.clone(),
+                    reads: node.reads.clone(),
+                    step: self.step,
+                    stop: self.stop,
+                    ty: self.plan.ty.clone(),
+                },
             },
         }
     }
@@ -104,7 +112,7 @@ pub(crate) async fn snapshot_of(
     saver: &Saver,
     saved: Option<SavedCheckpoint>,
     looking: Looking,
-) -> Result<StateSnapshot<AnyState>, Error> {
+) -> Result<StateSnapshot<()>, Error> {
     let plan = &graph.plan;
     let Some(saved) = saved else { return Ok(empty_snapshot(graph)) };
     let Loaded { record, mut live, pending, too_deep, .. } = *saver.decode_as(plan, saved, looking.reading)?;
@@ -116,16 +124,16 @@ pub(crate) async fn snapshot_of(
         let (former, kind) = (live.former.as_deref(), tasks[ix].kind());
         tasks[ix].id = Some(tasks::task_id(plan, former, record.id, namespace, step, kind, None));
     }
-    let states = subgraph_states(graph, saver, &live, &tasks, looking.deep).await?;
+    let subgraphs = subgraphs(graph, saver, &live, &tasks, looking.deep).await?;
     if pending.null.has_output() {
         apply(plan, &mut live, None, &mut [Applied::by_caller(&mut pending.null.output())])?;
     }
     // How many steps a run may take is not saved: as if one went on from here with the usual limit.
     let stop = step + DEFAULT_LIMIT as i64 + 1;
     let views = TaskViews { plan, live: &live, tasks: &tasks, step, stop };
-    let snapshots = states.into_iter().enumerate().map(|(ix, state)| {
+    let snapshots = subgraphs.into_iter().enumerate().map(|(ix, subgraph)| {
         let known = tasks[ix].id.and_then(|id| pending.of(id));
-        views.snapshot(ix, known, &plan.shown, looking.live, state)
+        views.snapshot(ix, known, &plan.shown, looking.live, subgraph)
     });
     let snapshots: Vec<_> = snapshots.collect();
     let mut next: Vec<String> = tasks.iter().map(|t| plan.nodes[t.node].name.to_string()).collect();
@@ -141,7 +149,7 @@ pub(crate) async fn snapshot_of(
         parents: (*record.parents).clone(),
     };
     Ok(StateSnapshot {
-        state: live.state.any(),
+        state: Arc::default(),
         next,
         checkpoint: Some(at(record.id)),
         parent: record.parent.map(at),
@@ -176,27 +184,50 @@ fn apply_finished(plan: &Plan, live: &mut Live, tasks: &[Task], pending: &super:
     Ok(())
 }
 
-async fn subgraph_states(
+/// The graph inside a task: where it keeps its checkpoints, and its state if that is asked for.
+#[derive(Default)]
+pub(super) struct Subgraph {
+    namespace: Option<String>,
+    state: Option<Box<StateSnapshot>>,
+}
+
+async fn subgraphs(
     graph: &GraphCore,
     saver: &Saver,
     live: &Live,
     tasks: &[Task],
     deep: bool,
-) -> Result<Vec<Option<SubgraphState>>, Error> {
-    let mut states = Vec::with_capacity(tasks.len());
+) -> Result<Vec<Subgraph>, Error> {
+    let mut found = Vec::with_capacity(tasks.len());
     for task in tasks {
-        let node = &graph.plan.nodes[task.node];
-        let Some(subgraph) = node.run.subgraph.clone() else {
-            states.push(None);
+        let Some(inside) = graph.inside(task.node) else {
+            found.push(Subgraph::default());
             continue;
         };
         let (name, id) = (live.task_name(&graph.plan, task.node), task.id.expect("ids were given above"));
         let namespace = tasks::task_namespace(&saver.namespace, name, id);
-        let (snapshot, thread) =
-            subgraph.look(saver.checkpointer.clone(), saver.thread.clone(), namespace.clone(), deep).await?;
-        states.push(Some(SubgraphState { namespace, snapshot, thread }));
+        let state = if deep { Some(boxed_state_inside(inside, saver, &namespace).await?) } else { None };
+        found.push(Subgraph { namespace: Some(namespace), state });
     }
-    Ok(states)
+    Ok(found)
+}
+
+/// The type says that it can be sent, which the compiler cannot find out of something that calls itself.
+fn boxed_state_inside<'a>(
+    graph: &'a GraphCore,
+    outer: &'a Saver,
+    namespace: &'a str,
+) -> Pin<Box<dyn Future<Output = Result<Box<StateSnapshot>, Error>> + Send + 'a>> {
+    boxed(move || state_inside(graph, outer, namespace))
+}
+
+async fn state_inside(graph: &GraphCore, outer: &Saver, namespace: &str) -> Result<Box<StateSnapshot>, Error> {
+    let (saver, thread, namespace) =
+        (outer.checkpointer.clone(), outer.thread.clone(), graph.history_namespace(namespace));
+    let saver = Saver::new(saver, thread, namespace, Durability::Sync, outer.ids.clone(), &graph.plan.texts);
+    let saved = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
+    let looking = Looking { live: true, deep: true, reading: Reading::Whole };
+    Ok(Box::new(snapshot_of(graph, &saver, saved, looking).await?.typed()))
 }
 
 fn values_of(graph: &GraphCore, state: Snapshot, present: Bits) -> ShownState {
@@ -204,13 +235,13 @@ fn values_of(graph: &GraphCore, state: Snapshot, present: Bits) -> ShownState {
     ShownState { state, interrupts: Vec::new(), view }
 }
 
-fn empty_snapshot(graph: &GraphCore) -> StateSnapshot<AnyState> {
+fn empty_snapshot(graph: &GraphCore) -> StateSnapshot<()> {
     let state = graph.plan.ty.empty();
-    let mut values = values_of(graph, state.clone(), Bits::default());
+    let mut values = values_of(graph, state, Bits::default());
     values.view.fields = Fields::none();
     StateSnapshot {
         values,
-        state: state.any(),
+        state: Arc::default(),
         next: Vec::new(),
         checkpoint: None,
         parent: None,

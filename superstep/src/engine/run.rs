@@ -17,13 +17,16 @@ use crate::call::{AnyCommand, NodeError, NullResume, ParentCommand, ReplayState,
 use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::GraphCore;
-use crate::graph_output::Shown;
 use crate::id::{CheckpointId, name_key};
-use crate::plan::{Fields, Plan, StopAt};
-use crate::state::erased::{AnyState, AnyUpdate, Snapshot};
+use crate::plan::{Plan, StopAt};
+use crate::state::erased::{AnyUpdate, Snapshot};
 use crate::store::Store;
-use crate::stream::{EventData, Mode, ShownState, View};
+use crate::stream::{EventData, Mode};
+use crate::view::{Fields, Shown, ShownState, View};
 use crate::wall::{Drops, Panicked, Walled, boxed, caught};
+
+/// The limit of steps of a run that sets none.
+pub(crate) const DEFAULT_LIMIT: usize = 10_007;
 
 /// How a graph is run: where its checkpoints are, and what its caller asked for.
 pub(crate) struct LoopConfig {
@@ -136,7 +139,7 @@ pub(crate) struct Run {
     pub(super) shown: bool,
     pub(super) last_shown: Option<ShownState>,
     /// What tasks have to show that are saved with the checkpoint of the step: shown after it.
-    pub(super) unshown: Vec<(Mode, EventData<AnyState>)>,
+    pub(super) unshown: Vec<(Mode, EventData)>,
     pub(super) desk: Option<Arc<CallDesk>>,
     pub(super) previous_value: Option<Value>,
     /// The record of the next checkpoint, if someone saves it.
@@ -168,8 +171,8 @@ impl Run {
         let store = around.or(store).filter(|_| shared.store.is_none());
         let namespace_key = name_key(&config.namespace);
         let draft = saver.as_ref().map(|saver| {
-            let (run, metadata) = (shared.run_id.clone(), shared.metadata.clone());
-            Draft::new(&saver.scribe.labels, run, metadata, config.ancestors.clone())
+            let (run, metadata) = (shared.run_id().shared(), shared.metadata.clone());
+            Draft::new(&saver.scribe.labels, Some(run), metadata, config.ancestors.clone())
         });
         Self {
             live: Live::empty(&plan),

@@ -15,10 +15,9 @@ use crate::message::Message;
 use crate::names::{DEFAULT_NAME, END, START};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions, NodeRules};
 use crate::plan::Evolution;
-use crate::state::erased::{AnyState, StateType, Typed};
+use crate::state::erased::{StateType, Typed};
 use crate::state::{Codec, FieldSpec, Persist, State};
 use crate::store::Store;
-use crate::stream::EventData;
 use crate::workflow::{Workflow, WorkflowState};
 
 /// A graph being built: a state, nodes and edges.
@@ -520,7 +519,7 @@ impl<S: State> StateGraph<S> {
     pub fn compile(&self) -> Result<CompiledStateGraph<S>, CompilationError> {
         let ty = Typed::<S>::new(self.schema.clone(), self.codec);
         let draft = GraphDraft { ty: Arc::new(ty), ..self.draft.clone() };
-        draft.compile(EventData::<AnyState>::boxed::<S>).map(CompiledStateGraph::of)
+        draft.compile().map(CompiledStateGraph::of)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::call::{AnyNode, AnyOutcome, CacheRule};
 use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
-use crate::error::{BuildError, CompilationError, Hint};
+use crate::error::{BuildError, CompilationError, Error, Hint};
 use crate::graph::build::{GraphDraft, Persistence, Settings};
 use crate::graph::diagnose;
 use crate::graph::hiding;
@@ -16,13 +16,13 @@ use crate::graph::subgraph::MAX_LEVELS;
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::NodeRules;
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Diagnostic, Fields, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
-    TypedEvent,
+    BranchPlan, ControlChannel, ControlKind, Diagnostic, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
 };
-use crate::state::erased::StateType;
+use crate::state::erased::{StateType, Typed};
 use crate::state::{FieldKind, FieldSpec, State};
 use crate::store::Store;
 use crate::value::Blob;
+use crate::view::Fields;
 
 /// A frozen graph: immutable, cheap to clone, shared between threads.
 ///
@@ -94,17 +94,26 @@ impl<S: State> CompiledStateGraph<S> {
     pub(crate) fn of(core: GraphCore) -> Self {
         Self { core, state: PhantomData }
     }
+
+    /// A graph that may be over states of this type.
+    pub(crate) fn typed(core: GraphCore) -> Result<Self, Error> {
+        if core.plan.ty.as_any().is::<Typed<S>>() {
+            return Ok(Self::of(core));
+        }
+        let (graph, asked) = (&core.plan.name, std::any::type_name::<S>());
+        Err(Error::invalid(format!("the states of graph `{graph}` are no `{asked}`")))
+    }
 }
 
 impl GraphDraft {
-    /// Freezes the graph. `event` gives its events the type of its state.
-    pub(crate) fn compile(self, event: TypedEvent) -> Result<GraphCore, CompilationError> {
+    /// Freezes the graph.
+    pub(crate) fn compile(self) -> Result<GraphCore, CompilationError> {
         let mistakes = check(&self);
         if !mistakes.is_empty() {
             return Err(CompilationError::new(mistakes));
         }
         let diagnostics = diagnose::diagnose(&self);
-        let (plan, settings) = freeze(self, event);
+        let (plan, settings) = freeze(self);
         Ok(GraphCore::new(plan, settings, diagnostics))
     }
 }
@@ -322,7 +331,7 @@ fn start_node() -> AnyNode {
     AnyNode::new("", |_| Box::pin(async { Ok(AnyOutcome::default()) }))
 }
 
-fn freeze(graph: GraphDraft, event: TypedEvent) -> (Plan, Settings) {
+fn freeze(graph: GraphDraft) -> (Plan, Settings) {
     let GraphDraft { ty, nodes, edges, joins, branches, defaults, settings, .. } = graph;
     let mut freezer = Freezer { nodes: Vec::new(), names: NameTable::default(), control: Vec::new(), defaults };
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
@@ -348,7 +357,7 @@ fn freeze(graph: GraphDraft, event: TypedEvent) -> (Plan, Settings) {
         freezer.nodes[from].branches.push(BranchPlan { path: branch.path, map: branch.map });
     }
     freezer.hide(&settings.hidden, ty.fields());
-    let plan = finish(freezer.nodes, freezer.names, freezer.control, (ty, event), &settings);
+    let plan = finish(freezer.nodes, freezer.names, freezer.control, &ty, &settings);
     (plan, settings)
 }
 
@@ -488,7 +497,7 @@ pub(crate) fn finish(
     mut nodes: Vec<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
-    (ty, event): (Arc<dyn StateType>, TypedEvent),
+    ty: &Arc<dyn StateType>,
     settings: &Settings,
 ) -> Plan {
     let fields = ty.fields();
@@ -537,7 +546,6 @@ pub(crate) fn finish(
         nodes,
         names,
         control,
-        event,
         ty: ty.clone(),
     };
     let shape = crate::engine::shape(&plan);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
-use crate::graph::compile::CompiledStateGraph;
+use crate::graph::compile::{CompiledStateGraph, GraphCore};
 use crate::names::{END, START};
 use crate::plan::{ControlKind, NodePlan, Plan, StopAt};
 use crate::state::State;
@@ -29,11 +29,18 @@ impl<S: State> CompiledStateGraph<S> {
 
     /// The same with subgraphs expanded so many levels deep; `usize::MAX` expands all.
     pub fn draw_expanded(&self, depth: usize) -> Drawing {
-        let mut drawing = Player::new(&self.core.plan).play();
+        self.core.draw(depth)
+    }
+}
+
+impl GraphCore {
+    /// The drawing, graphs inside expanded so many levels deep.
+    pub(crate) fn draw(&self, depth: usize) -> Drawing {
+        let mut drawing = Player::new(&self.plan).play();
         if depth > 0 {
-            for node in &self.core.plan.nodes {
-                if let Some(subgraph) = &node.run.subgraph {
-                    expand(&mut drawing, &node.name, subgraph.drawing(depth - 1));
+            for (ix, node) in self.plan.nodes.iter().enumerate() {
+                if let Some(inside) = self.inside(ix) {
+                    expand(&mut drawing, &node.name, inside.draw(depth - 1));
                 }
             }
         }

@@ -19,11 +19,11 @@ use crate::graph::compile::{
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
 use crate::node::{CachePolicy, FromContext, NodeRules, Outcome};
-use crate::plan::{Fields, InputMode, NameTable};
-use crate::state::erased::{AnyState, StateType, Typed};
+use crate::plan::{InputMode, NameTable};
+use crate::state::erased::{StateType, Typed};
 use crate::state::{Codec, FieldSpec, Given, Put, State};
 use crate::store::Store;
-use crate::stream::EventData;
+use crate::view::Fields;
 
 type StepFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 
@@ -407,8 +407,7 @@ impl PregelBuilder {
             node.triggers = triggers;
             nodes.push(node);
         }
-        let mut plan =
-            finish(nodes, names, Vec::new(), (ty, EventData::<AnyState>::boxed::<JsonState>), &self.settings);
+        let mut plan = finish(nodes, names, Vec::new(), &ty, &self.settings);
         plan.input = InputMode::Fields(input);
         plan.output = Fields::many(output);
         Ok(CompiledStateGraph::of(GraphCore::new(plan, self.settings, Vec::new())))

@@ -10,22 +10,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{
-    AnyNode, AnyOutcome, Call, Context, Interrupted, Looked, NodeFuture, Subgraph, TaskContext, Why, lock,
-    scoped_namespace,
+    AnyNode, AnyOutcome, Call, Context, Interrupted, NodeFuture, TaskContext, Why, lock, scoped_namespace,
 };
-use crate::checkpoint::Checkpointer;
-use crate::draw::Drawing;
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::graph::build::Persistence;
-use crate::graph::compile::CompiledStateGraph;
-use crate::graph_output::{Output, Shown};
-use crate::invoke::IntoInput;
+use crate::graph::compile::{CompiledStateGraph, GraphCore};
 use crate::node::{BoxedNode, GivenState, GraphMarker, IntoNode};
-use crate::snapshot::AnySnapshot;
+use crate::run::{IntoInput, Output};
 use crate::state::erased::{AnyUpdate, Snapshot, Typed};
 use crate::state::{Codec, Given, IntoUpdate, Persist, Put, State};
-use crate::thread::Thread;
+use crate::view::{RunEnd, Shown};
 use crate::wall::boxed;
 
 /// How many graphs deep graphs may run inside graphs, the outermost included. One that would run deeper is an error of
@@ -54,34 +49,15 @@ pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> Str
     if outer < MAX_LEVELS { Ok(outer + 1) } else { Err(Error::too_deep(graph, &place(), MAX_LEVELS)) }
 }
 
-impl<C: State> Subgraph for CompiledStateGraph<C> {
-    #[allow(private_interfaces)]
-    fn look(
-        self: Arc<Self>,
-        checkpointer: Arc<dyn Checkpointer>,
-        thread: Arc<str>,
-        namespace: String,
-        deep: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<Looked, Error>> + Send>> {
-        Box::pin(async move {
-            let thread = Thread::within((*self).clone(), thread, namespace, checkpointer);
-            if !deep {
-                return Ok((None, Arc::new(thread) as Arc<dyn Any + Send + Sync>));
-            }
-            let snapshot = thread.state_with_subgraphs().await?;
-            Ok((Some(Arc::new(snapshot) as Arc<dyn AnySnapshot>), Arc::new(thread) as Arc<dyn Any + Send + Sync>))
-        })
+impl GraphCore {
+    /// The graph inside one of its nodes, if the node is one that may be saved.
+    pub(crate) fn inside(&self, node: usize) -> Option<&GraphCore> {
+        self.plan.nodes[node].run.subgraph.as_deref()?.downcast_ref()
     }
 
-    fn drawing(&self, depth: usize) -> Drawing {
-        self.draw_expanded(depth)
-    }
-}
-
-impl<S: State> CompiledStateGraph<S> {
     /// Where a graph that keeps one history for all calls has it: the namespace without task ids.
     pub(crate) fn history_namespace(&self, namespace: &str) -> String {
-        match self.core.persistence {
+        match self.persistence {
             Persistence::Own => {
                 let parts = namespace.split('|').map(|part| part.split(':').next().unwrap_or(part));
                 parts.collect::<Vec<_>>().join("|")
@@ -90,6 +66,17 @@ impl<S: State> CompiledStateGraph<S> {
         }
     }
 
+    /// The graph that has its checkpoints under a namespace, below this one.
+    pub(crate) fn at(&self, namespace: &str) -> Option<&GraphCore> {
+        namespace.split('|').try_fold(self, |graph, part| {
+            // A graph that a node calls more than once has a number for its further calls.
+            let name = part.split(':').next().unwrap_or(part);
+            graph.inside(graph.plan.node(name)?)
+        })
+    }
+}
+
+impl<S: State> CompiledStateGraph<S> {
     /// Whether a node of it may command the graph around it.
     fn steers(&self) -> bool {
         self.core.plan.nodes.iter().any(|node| node.run.steers)
@@ -102,10 +89,10 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     /// The graph as others see it; one that saves nothing has nothing to show.
-    fn as_subgraph(self) -> Option<Arc<dyn Subgraph>> {
+    fn as_subgraph(self) -> Option<Arc<dyn Any + Send + Sync>> {
         match self.core.persistence {
             Persistence::Never => None,
-            _ => Some(Arc::new(self)),
+            _ => Some(Arc::new(self.core)),
         }
     }
 
@@ -120,7 +107,7 @@ impl<S: State> CompiledStateGraph<S> {
         let scope = cx.scope.as_deref().filter(|_| !matches!(self.core.persistence, Persistence::Own));
         let namespace = match scope {
             Some(scope) => scoped_namespace(&cx.task.namespace, scope.key()),
-            None => self.history_namespace(&cx.task.namespace),
+            None => self.core.history_namespace(&cx.task.namespace),
         };
         match lock(&cx.task.answers).count_subgraph(scope) {
             0 => namespace,
@@ -237,7 +224,10 @@ impl Context {
     ) -> Result<Output<C>, BoxError> {
         let graph = graph.clone().with_codec(Codec::of());
         match graph.run_inside(input.into_input(), self).await? {
-            Inside::Done(run) => Ok(Output::new(run.finish()?, Vec::new())),
+            Inside::Done(run) => {
+                let (state, shown) = run.finish()?;
+                Ok(Output::new(RunEnd { state, shown, interrupts: Vec::new() }))
+            }
             Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
         }
     }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{Call, Context, NodeError};
 use crate::error::{BoxError, Terminal};
+use crate::id::RunId;
 use crate::state::{Given, State};
 use crate::store::Store;
 use crate::value::Payload;
@@ -335,8 +336,8 @@ impl FromContext for StreamWriter {
 pub struct RunConfig {
     /// The thread.
     pub thread: Option<String>,
-    /// Names the run, if the caller gave it a name; empty otherwise.
-    pub run_id: String,
+    /// The run.
+    pub run_id: RunId,
     /// The most steps it may take.
     pub recursion_limit: usize,
     /// What the caller said about it, and over that what the graph said about the node.
@@ -349,7 +350,7 @@ impl FromContext for RunConfig {
     fn from_context(cx: &Context) -> Result<Self, BoxError> {
         Ok(Self {
             thread: cx.thread().map(str::to_owned),
-            run_id: cx.run_id().to_owned(),
+            run_id: cx.task.run.run_id().clone(),
             recursion_limit: cx.task.run.recursion_limit,
             metadata: cx.metadata().clone(),
             tags: cx.tags().to_vec(),

@@ -9,8 +9,16 @@ use crate::names::ROOT;
 use crate::state::{FieldKind, Persist, Put, State};
 use crate::value::{Blob, Payload, decode, decoding, encode, encode_with, encoding};
 
-/// How to encode and decode a state, as plain functions: the engine needs no bounds for it.
-pub(crate) struct Codec<S: State> {
+/// How a state is saved and shown, as plain functions: nobody who holds one needs the bounds of [`Persist`].
+///
+/// A derived state finds its own; one that is written by hand names it in [`State::codec`].
+///
+/// ```
+/// use superstep::{AgentState, Codec, State};
+/// assert!(AgentState::codec().is_some());
+/// let _: &'static Codec<AgentState> = Codec::of();
+/// ```
+pub struct Codec<S: State> {
     pub(crate) encode_write: fn(&S::Schema, &S::Write, &mut Vec<u8>) -> Result<(), CodecError>,
     pub(crate) decode_write: fn(&S::Schema, usize, &[u8]) -> Result<S::Write, CodecError>,
     pub(crate) encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
@@ -18,6 +26,12 @@ pub(crate) struct Codec<S: State> {
     pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<Option<serde_json::Value>, CodecError>,
     /// For states with writes that have no bytes, though the state has.
     pub(crate) unsaved: Option<Unsaved<S>>,
+}
+
+impl<S: State> std::fmt::Debug for Codec<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Codec<{}>", std::any::type_name::<S>())
+    }
 }
 
 /// Writes that cannot be saved by themselves: a task that made one runs again if its step was not saved.
@@ -37,8 +51,8 @@ impl<S: Persist> Codec<S> {
         unsaved: None,
     };
 
-    /// The functions of a state.
-    pub(crate) fn of() -> &'static Self {
+    /// That of a state.
+    pub fn of() -> &'static Self {
         &Self::OF
     }
 }
@@ -83,5 +97,45 @@ impl<S: State> Codec<S> {
 
     pub(crate) fn field(&self, state: &S, schema: &S::Schema, field: usize) -> Result<Blob, CodecError> {
         encode_with(|out| (self.encode_field)(state, schema, field, out))
+    }
+}
+
+/// How derived code finds out whether its state can be saved: by which of two methods the compiler finds first.
+pub mod probe {
+    use std::marker::PhantomData;
+
+    use super::Codec;
+    use crate::state::{Persist, State};
+
+    /// Asks for the codec of `S`; call `(&Probe::<S>::NEW).codec()`.
+    pub struct Probe<S>(PhantomData<S>);
+
+    impl<S> Probe<S> {
+        /// To ask with.
+        pub const NEW: Self = Self(PhantomData);
+    }
+
+    /// Of a state that can be saved. It takes a reference to a probe, and so is found first.
+    pub trait Saved<S: State> {
+        /// How it is saved, if it can be.
+        fn codec(&self) -> Option<&'static Codec<S>>;
+    }
+
+    impl<S: Persist> Saved<S> for Probe<S> {
+        fn codec(&self) -> Option<&'static Codec<S>> {
+            Some(Codec::of())
+        }
+    }
+
+    /// Of any other: found behind one more reference.
+    pub trait NotSaved<S: State> {
+        /// How it is saved, if it can be.
+        fn codec(&self) -> Option<&'static Codec<S>>;
+    }
+
+    impl<S: State> NotSaved<S> for &Probe<S> {
+        fn codec(&self) -> Option<&'static Codec<S>> {
+            None
+        }
     }
 }

@@ -6,7 +6,9 @@ use super::{difference, rules};
 use crate::error::{CodecError, InvalidUpdate};
 use crate::message::{Message, add_messages, give_ids};
 use crate::names::ROOT;
-use crate::state::{Change, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update};
+use crate::state::{
+    Change, Codec, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update,
+};
 
 /// A state that holds a conversation, which agents and tools read and add to.
 ///
@@ -129,6 +131,10 @@ impl State for AgentState {
     type Schema = ();
     type Write = Vec<Message>;
 
+    fn codec() -> Option<&'static Codec<Self>> {
+        Some(Codec::of())
+    }
+
     fn fields((): &()) -> &[FieldSpec] {
         const FIELDS: &[FieldSpec] = &[FieldSpec::new("messages", FieldKind::Messages)];
         FIELDS
@@ -209,6 +215,10 @@ impl IntoUpdate<AgentState> for AgentStateUpdate {
 impl State for Vec<Message> {
     type Schema = ();
     type Write = Vec<Message>;
+
+    fn codec() -> Option<&'static Codec<Self>> {
+        Some(Codec::of())
+    }
 
     fn fields((): &()) -> &[FieldSpec] {
         const FIELDS: &[FieldSpec] = &[FieldSpec::new(ROOT, FieldKind::Messages)];

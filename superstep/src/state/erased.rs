@@ -24,7 +24,7 @@ pub(crate) type AnyState = dyn Any + Send + Sync;
 
 /// A shared state, of the type that the graph's [`StateType`] knows.
 #[derive(Clone)]
-pub(crate) struct Snapshot(Arc<AnyState>);
+pub struct Snapshot(Arc<AnyState>);
 
 impl Snapshot {
     pub(crate) fn new<S: State>(state: S) -> Self {
@@ -35,12 +35,9 @@ impl Snapshot {
         self.0.downcast_ref().expect(ONE_STATE)
     }
 
-    pub(crate) fn from(state: Arc<AnyState>) -> Self {
-        Self(state)
-    }
-
-    pub(crate) fn any(&self) -> Arc<AnyState> {
-        self.0.clone()
+    /// The state, if it is an `S`.
+    pub(crate) fn peek<S: State>(&self) -> Option<&S> {
+        self.0.downcast_ref()
     }
 
     /// The state to keep; a count.
@@ -305,12 +302,17 @@ impl<S: State> Typed<S> {
 
     /// The state that something with some of its fields is: a state on its way to a node.
     pub(crate) fn sent(&self, payload: &Payload) -> Option<Result<S, CodecError>> {
-        self.codec.get().map(|codec| codec.sent(&self.schema, payload))
+        self.known_codec().map(|codec| codec.sent(&self.schema, payload))
+    }
+
+    /// How it is saved: as the graph was told, or as the state says.
+    fn known_codec(&self) -> Option<&'static Codec<S>> {
+        self.codec.get().copied().or_else(S::codec)
     }
 
     fn codec(&self) -> Result<&'static Codec<S>, CodecError> {
         let unknown = || CodecError::new(format!("`{}` cannot be saved", type_name::<S>()));
-        self.codec.get().copied().ok_or_else(unknown)
+        self.known_codec().ok_or_else(unknown)
     }
 
     fn admitted(&self, mut update: AnyUpdate, node: Option<&str>) -> Writes {
@@ -485,7 +487,7 @@ impl<S: State> StateType for Typed<S> {
     }
 
     fn can_persist(&self) -> bool {
-        self.codec.get().is_some()
+        self.known_codec().is_some()
     }
 
     fn encode_field(&self, state: &Snapshot, field: usize) -> Result<Blob, CodecError> {
@@ -509,11 +511,11 @@ impl<S: State> StateType for Typed<S> {
     }
 
     fn is_unsaved(&self, writes: &Writes, place: &Place) -> bool {
-        self.codec.get().is_some_and(|codec| codec.is_unsaved(&Self::put(writes, place).write))
+        self.known_codec().is_some_and(|codec| codec.is_unsaved(&Self::put(writes, place).write))
     }
 
     fn savable(&self, state: &Snapshot, writes: Writes) -> Result<Writes, InvalidUpdate> {
-        match self.codec.get() {
+        match self.known_codec() {
             Some(codec) if writes.places.iter().any(|place| self.is_unsaved(&writes, place)) => {
                 let puts = Self::take_all(writes).into_vec();
                 Ok(self.whole(codec.savable(state.get::<S>(), puts)?))

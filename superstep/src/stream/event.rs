@@ -1,57 +1,71 @@
-//! The events themselves, typed by the state of the graph that they come from.
+//! The events themselves. They know the state that they come from, and need its type only from those who want it typed.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::shown::{By, ShownInput, ShownState, ShownWrites, as_known, with_codec};
-use super::{Mode, RawEvent, TaskMetadata, ToolEvent};
+use super::{Mode, TaskMetadata, ToolEvent};
 use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
-use crate::id::TaskId;
+use crate::id::{RunId, TaskId};
 use crate::message::{Message, MessageChunk};
-use crate::snapshot::StateSnapshot;
-use crate::state::erased::{AnyState, Typed};
-use crate::state::{Persist, State};
+use crate::snapshot::{StateSnapshot, utc};
+use crate::state::State;
+use crate::state::erased::Typed;
+use crate::view::{ShownInput, ShownState, ShownWrites};
 
-/// One event of a stream.
+/// One event of a stream: what happened, with where and when.
+///
+/// It is the same type for all states: [`state`](Event::state) gives the state typed, [`to_json`](Event::to_json) and serde
+/// need no type.
 ///
 /// ```
 /// use superstep::{AgentState, Event, EventData};
-/// fn show(event: &Event<AgentState>) {
+/// fn show(event: &Event) {
 ///     match &event.data {
 ///         EventData::Updates(update) => println!("{} finished", update.node),
 ///         EventData::Custom(value) => println!("progress: {value}"),
 ///         _ => {}
 ///     }
+///     if let Some(state) = event.state::<AgentState>() { println!("{} messages", state.messages.len()); }
 /// }
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct Event<S: ?Sized> {
+pub struct Event {
+    /// The run.
+    pub run: RunId,
+    /// Its number among the events of the stream, from 1, without gaps.
+    pub sequence: u64,
+    /// When it happened.
+    pub at: SystemTime,
+    /// The mode that it belongs to.
+    pub mode: Mode,
     /// The graph that it comes from: empty for the root, `node:task` for each level below.
     pub namespace: Vec<String>,
+    /// The step of that graph.
+    pub step: i64,
     /// What happened.
-    pub data: EventData<S>,
-    mode: Mode,
+    pub data: EventData,
 }
 
 /// What an [`Event`] tells.
 ///
 /// ```
-/// use superstep::{AgentState, EventData};
-/// let data: EventData<AgentState> = EventData::Custom(serde_json::json!(1));
-/// assert!(matches!(data, EventData::Custom(_)));
+/// use superstep::EventData;
+/// let data = EventData::Custom(serde_json::json!(1));
+/// assert_eq!(data.to_json(), 1);
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub enum EventData<S: ?Sized> {
+pub enum EventData {
     /// The state after a step.
-    Values(Values<S>),
+    Values(Values),
     /// What a node wrote.
-    Updates(NodeUpdate<S>),
+    Updates(NodeUpdate),
     /// A node asks; or, empty, the run stops where it was told to.
     Interrupts(Vec<Interrupt>),
     /// A chat message or a piece of one.
@@ -61,201 +75,103 @@ pub enum EventData<S: ?Sized> {
     /// What happens to a call of a tool.
     Tool(ToolEvent),
     /// A task starts.
-    TaskStart(TaskStart<S>),
+    TaskStart(TaskStart),
     /// A task ended.
-    TaskEnd(TaskEnd<S>),
-    /// A checkpoint was made.
-    Checkpoint(CheckpointEvent<S>),
+    TaskEnd(TaskEnd),
+    /// A checkpoint was made: it is as [`Thread::state`](crate::Thread::state) shows it.
+    Checkpoint(Box<StateSnapshot>),
     /// A task or checkpoint with its step and time.
-    Debug(DebugEvent<S>),
-    /// An event of a subgraph with another state; see [`Event::of`].
-    Foreign(ForeignEvent),
+    Debug(DebugEvent),
 }
 
-/// An event of a subgraph with another state: typed again by [`Event::of`], or shown as JSON.
-///
-/// ```
-/// use superstep::{AgentState, Event, EventData};
-/// fn show(event: &Event<AgentState>) {
-///     if let EventData::Foreign(event) = &event.data { println!("{:?}", event.to_json()); }
-/// }
-/// ```
-pub struct ForeignEvent(Box<dyn AnyEvent>);
-
-impl ForeignEvent {
-    /// The event as JSON; `None` if the state of its graph has no such form.
-    pub fn to_json(&self) -> Option<Value> {
-        self.0.json()
-    }
-}
-
-/// What an event tells, with the type of its state erased.
-pub(crate) trait AnyEvent: Any + Send + Sync {
-    /// The event as JSON, as far as its own graph knows how to show it.
-    fn json(&self) -> Option<Value>;
-}
-
-impl<S: State> AnyEvent for EventData<S> {
-    fn json(&self) -> Option<Value> {
-        self.json(&as_known)
-    }
-}
-
-/// What a node sent.
-impl AnyEvent for Value {
-    fn json(&self) -> Option<Value> {
-        Some(self.clone())
-    }
-}
-
-impl AnyEvent for MessageEvent {
-    fn json(&self) -> Option<Value> {
-        let mut event = json!({
-            "message": self.to_json(), "node": self.node, "step": self.step, "metadata": self.metadata.to_json(),
-        });
-        if let Some(chunk) = &self.chunk {
-            event["chunk"] = json!(chunk);
-        }
-        Some(event)
-    }
-}
-
-impl AnyEvent for ToolEvent {
-    fn json(&self) -> Option<Value> {
-        Some(self.to_json())
-    }
-}
-
-/// The event as a `T`, if it is one.
-fn downcast<T: AnyEvent>(event: Box<dyn AnyEvent>) -> Result<T, Box<dyn AnyEvent>> {
-    if (&*event as &dyn Any).is::<T>() {
-        let event: Box<dyn Any> = event;
-        Ok(*event.downcast().expect("its type was just asked for"))
-    } else {
-        Err(event)
-    }
-}
-
-impl<S: Persist> std::fmt::Debug for Event<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { namespace, data, mode } = self;
-        f.debug_struct("Event").field("namespace", namespace).field("data", data).field("mode", mode).finish()
-    }
-}
-
-/// As JSON.
-impl<S: Persist> std::fmt::Debug for EventData<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.to_json() {
-            Some(value) => write!(f, "{value}"),
-            None => f.write_str("(an event of another state)"),
-        }
-    }
-}
-
-impl<S: State> Event<S> {
-    pub(crate) fn from_raw(raw: RawEvent) -> Self {
-        let RawEvent { namespace, mode, data } = raw;
-        let data = downcast::<EventData<S>>(data)
-            .or_else(|data| downcast(data).map(EventData::Custom))
-            .or_else(|data| downcast(data).map(EventData::Message))
-            .or_else(|data| downcast(data).map(EventData::Tool))
-            .unwrap_or_else(|data| EventData::Foreign(ForeignEvent(data)));
-        Self { namespace, data, mode }
-    }
-
-    /// The mode that it belongs to.
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
+impl Event {
     /// The names of the nodes that lead to the graph that it comes from.
     pub fn path(&self) -> Vec<&str> {
         self.namespace.iter().map(|part| part.split(':').next().unwrap_or(part)).collect()
     }
 
-    /// The event of a subgraph whose state is `C`.
-    pub fn of<C: State>(&self) -> Option<&EventData<C>> {
-        match &self.data {
-            EventData::Foreign(event) => (&*event.0 as &dyn Any).downcast_ref(),
-            data => (data as &dyn Any).downcast_ref(),
-        }
+    /// The state that it shows, if it shows one and that is an `S`.
+    pub fn state<S: State>(&self) -> Option<&S> {
+        self.data.state()
     }
 
-    /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
+    /// What happened, as JSON; where and when it did is beside it in what serde writes.
     ///
     /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
-    /// never encoded. Values are as `serde_json` writes them, integers of more than 64 bits as text; one that it refuses is
-    /// shown as `{"__error__": "why"}`.
-    pub fn to_json(&self) -> Option<Value>
-    where
-        S: Persist,
-    {
+    /// never encoded; null if the state [cannot be shown](crate::State::codec). Values are as `serde_json` writes them,
+    /// integers of more than 64 bits as text; one that it refuses is shown as `{"__error__": "why"}`.
+    pub fn to_json(&self) -> Value {
         self.data.to_json()
     }
 }
 
-impl EventData<AnyState> {
-    /// The same, typed by the state of the graph that it comes from.
-    pub(crate) fn typed<S: State>(self) -> EventData<S> {
+impl EventData {
+    /// The state that it shows, if it shows one and that is an `S`.
+    pub fn state<S: State>(&self) -> Option<&S> {
         match self {
-            EventData::Values(values) => EventData::Values(values.typed()),
-            EventData::Updates(NodeUpdate { node, step, task, cached, writes, .. }) => {
-                EventData::Updates(NodeUpdate::new(node, step, task, cached, writes))
-            }
-            EventData::Interrupts(interrupts) => EventData::Interrupts(interrupts),
-            EventData::Message(message) => EventData::Message(message),
-            EventData::Custom(value) => EventData::Custom(value),
-            EventData::Tool(event) => EventData::Tool(event),
-            EventData::TaskStart(TaskStart { id, name, triggers, metadata, tags, input, .. }) => {
-                EventData::TaskStart(TaskStart { id, name, triggers, metadata, tags, input, state: PhantomData })
-            }
-            EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, .. }) => {
-                EventData::TaskEnd(TaskEnd { id, name, error, interrupts, writes, state: PhantomData })
-            }
-            EventData::Checkpoint(checkpoint) => {
-                EventData::Checkpoint(CheckpointEvent { snapshot: checkpoint.snapshot.typed() })
-            }
-            EventData::Debug(DebugEvent { step, at, event }) => {
-                EventData::Debug(DebugEvent { step, at, event: Box::new(event.typed()) })
-            }
-            EventData::Foreign(event) => EventData::Foreign(event),
+            EventData::Values(values) => values.state(),
+            EventData::Checkpoint(snapshot) => snapshot.state_as(),
+            EventData::Debug(debug) => debug.event.state(),
+            _ => None,
         }
     }
 
-    /// The same in a box, as streams carry it.
-    pub(crate) fn boxed<S: State>(self) -> Box<dyn AnyEvent> {
-        Box::new(self.typed::<S>())
+    /// What happened, as JSON; see [`Event::to_json`].
+    pub fn to_json(&self) -> Value {
+        match self {
+            EventData::Values(values) => values.shown.json_with_interrupts(),
+            EventData::Updates(update) => update.to_json(),
+            EventData::Interrupts(list) => json!({ "__interrupt__": list }),
+            EventData::Message(message) => message.whole_json(),
+            EventData::Custom(value) => value.clone(),
+            EventData::Tool(event) => event.to_json(),
+            EventData::TaskStart(task) => task.to_json(),
+            EventData::TaskEnd(task) => task.to_json(),
+            EventData::Checkpoint(snapshot) => snapshot.to_json(),
+            EventData::Debug(debug) => debug.to_json(),
+        }
     }
 }
 
-impl<S: State> EventData<S> {
-    /// The event as JSON, events of subgraphs included; `None` if the state of a subgraph has no such form.
-    ///
-    /// Of a state it shows the fields that have a value, without the untracked ones of a derived state, which are
-    /// never encoded. Values are as `serde_json` writes them, integers of more than 64 bits as text; one that it refuses is
-    /// shown as `{"__error__": "why"}`.
-    pub fn to_json(&self) -> Option<Value>
-    where
-        S: Persist,
-    {
-        self.json(&with_codec::<S>)
+/// The envelope, with what happened as [`to_json`](Event::to_json) gives it under `data`; times are in UTC.
+impl Serialize for Event {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        #[derive(Serialize)]
+        struct Envelope<'a> {
+            run: &'a RunId,
+            sequence: u64,
+            at: String,
+            mode: Mode,
+            namespace: &'a [String],
+            step: i64,
+            data: Value,
+        }
+        let Self { run, sequence, at, mode, namespace, step, data } = self;
+        let (at, data) = (utc(*at), data.to_json());
+        Envelope { run, sequence: *sequence, at, mode: *mode, namespace, step: *step, data }.serialize(serializer)
     }
+}
 
-    fn json(&self, by: By<'_>) -> Option<Value> {
-        Some(match self {
-            EventData::Values(values) => values.shown.json_with_interrupts(by),
-            EventData::Updates(update) => update.json(by),
-            EventData::Interrupts(list) => json!({ "__interrupt__": list }),
-            EventData::Message(message) => return message.json(),
-            EventData::Custom(value) => value.clone(),
-            EventData::Tool(event) => event.to_json(),
-            EventData::TaskStart(task) => task.json(by),
-            EventData::TaskEnd(task) => task.json(by),
-            EventData::Checkpoint(checkpoint) => checkpoint.snapshot.to_json(),
-            EventData::Debug(debug) => debug.json(by),
-            EventData::Foreign(event) => return event.to_json(),
-        })
+/// As [`to_json`](EventData::to_json) gives it.
+impl Serialize for EventData {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { namespace, data, mode, sequence, step, .. } = self;
+        let mut shown = f.debug_struct("Event");
+        shown.field("sequence", sequence).field("mode", mode).field("namespace", namespace).field("step", step);
+        shown.field("data", data).finish_non_exhaustive()
+    }
+}
+
+/// As JSON.
+impl std::fmt::Debug for EventData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json())
     }
 }
 
@@ -263,51 +179,48 @@ impl<S: State> EventData<S> {
 ///
 /// ```
 /// use superstep::{AgentState, Values};
-/// fn show(values: &Values<AgentState>) { println!("{} messages: {}", values.state.messages.len(), values.to_json()); }
+/// fn show(values: &Values) {
+///     if let Some(state) = values.state::<AgentState>() { println!("{} messages", state.messages.len()); }
+///     println!("{}", values.to_json());
+/// }
 /// ```
-pub struct Values<S: ?Sized> {
-    /// The state.
-    pub state: Arc<S>,
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Values {
     /// The questions with which the run paused here.
     pub interrupts: Vec<Interrupt>,
-    pub(crate) shown: ShownState,
+    shown: ShownState,
 }
 
-impl From<ShownState> for Values<AnyState> {
+impl From<ShownState> for Values {
     fn from(shown: ShownState) -> Self {
-        Self { state: shown.state.any(), interrupts: shown.interrupts.clone(), shown }
+        Self { interrupts: shown.interrupts.clone(), shown }
     }
 }
 
-impl Values<AnyState> {
-    pub(crate) fn typed<S: State>(self) -> Values<S> {
-        let Values { interrupts, shown, state: _ } = self;
-        Values { state: shown.state.share(), interrupts, shown }
+impl Values {
+    /// The state, if it is an `S`.
+    pub fn state<S: State>(&self) -> Option<&S> {
+        self.shown.state.peek()
     }
-}
 
-impl<S: ?Sized> Clone for Values<S> {
-    fn clone(&self) -> Self {
-        Self { state: self.state.clone(), interrupts: self.interrupts.clone(), shown: self.shown.clone() }
+    /// The state to keep, if it is an `S`; nothing is copied.
+    pub fn shared<S: State>(&self) -> Option<Arc<S>> {
+        self.shown.state.peek::<S>().map(|_| self.shown.state.share())
     }
-}
 
-impl<S: State> Values<S> {
     /// The shown fields that have a value, as JSON; untracked fields of a derived state are never encoded and left out.
     ///
     /// A value that cannot be encoded is shown as `{"__error__": "why"}`.
-    pub fn to_json(&self) -> Value
-    where
-        S: Persist,
-    {
-        self.shown.json(&with_codec::<S>)
+    pub fn to_json(&self) -> Value {
+        self.shown.json()
     }
 }
 
 /// As JSON.
-impl<S: Persist> std::fmt::Debug for Values<S> {
+impl std::fmt::Debug for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.shown.json_with_interrupts(&with_codec::<S>))
+        write!(f, "{}", self.shown.json_with_interrupts())
     }
 }
 
@@ -315,13 +228,14 @@ impl<S: Persist> std::fmt::Debug for Values<S> {
 ///
 /// ```
 /// use superstep::{AgentState, NodeUpdate};
-/// fn show(update: &NodeUpdate<AgentState>) {
-///     let written = update.update().get(AgentState::MESSAGES).map_or(0, Vec::len);
-///     println!("{} wrote {written} messages", update.node);
+/// fn show(update: &NodeUpdate) {
+///     let written = update.update::<AgentState>().map_or(0, |update| update.get(AgentState::MESSAGES).map_or(0, Vec::len));
+///     println!("{} wrote {written} messages: {}", update.node, update.to_json());
 /// }
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct NodeUpdate<S: ?Sized> {
+pub struct NodeUpdate {
     /// The node.
     pub node: String,
     /// The step.
@@ -331,26 +245,12 @@ pub struct NodeUpdate<S: ?Sized> {
     /// Whether it did not run because its result was known: from a cache, or from before a restart.
     pub cached: bool,
     pub(crate) writes: ShownWrites,
-    pub(crate) state: PhantomData<fn() -> Box<S>>,
 }
 
-impl<S: ?Sized> Clone for NodeUpdate<S> {
-    fn clone(&self) -> Self {
-        Self {
-            node: self.node.clone(),
-            step: self.step,
-            task: self.task,
-            cached: self.cached,
-            writes: self.writes.clone(),
-            state: PhantomData,
-        }
-    }
-}
-
-impl<S: State> NodeUpdate<S> {
-    /// The writes as an update.
-    pub fn update(&self) -> crate::Update<S> {
-        Typed::update_of(&self.writes.writes)
+impl NodeUpdate {
+    /// The writes as an update, if the state is an `S`.
+    pub fn update<S: State>(&self) -> Option<crate::Update<S>> {
+        self.writes.is_of::<S>().then(|| Typed::update_of(&self.writes.writes))
     }
 
     /// What a function of a workflow returned.
@@ -359,60 +259,19 @@ impl<S: State> NodeUpdate<S> {
     }
 
     /// `{node: update}` as JSON.
-    pub fn to_json(&self) -> Value
-    where
-        S: Persist,
-    {
-        self.json(&with_codec::<S>)
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::from_iter([(self.node.clone(), self.writes.as_update())]);
+        if self.cached {
+            map.insert("__metadata__".to_owned(), json!({ "cached": true }));
+        }
+        Value::Object(map)
     }
 }
 
-impl<S: ?Sized> NodeUpdate<S> {
-    pub(crate) fn new(node: String, step: i64, task: TaskId, cached: bool, writes: ShownWrites) -> Self {
-        Self { node, step, task, cached, writes, state: PhantomData }
+impl std::fmt::Debug for NodeUpdate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json())
     }
-
-    fn json(&self, by: By<'_>) -> Value {
-        update_json(&self.node, self.cached, self.writes.as_update(by))
-    }
-}
-
-// What is shown of an event as JSON is made here for all types of states.
-
-fn update_json(node: &str, cached: bool, update: Value) -> Value {
-    let mut map = Map::from_iter([(node.to_owned(), update)]);
-    if cached {
-        map.insert("__metadata__".to_owned(), json!({ "cached": true }));
-    }
-    Value::Object(map)
-}
-
-fn start_json(
-    (id, name): (TaskId, &str),
-    input: &Value,
-    triggers: &[String],
-    said: &BTreeMap<String, Value>,
-    tags: &[String],
-) -> Value {
-    let mut value = json!({ "id": id.to_string(), "name": name, "input": input, "triggers": triggers });
-    if !said.is_empty() {
-        value["metadata"] = json!(said);
-    }
-    if !tags.is_empty() {
-        value["metadata"]["tags"] = json!(tags);
-    }
-    value
-}
-
-fn end_json((id, name): (TaskId, &str), error: Option<&TaskError>, result: &Value, interrupts: &[Interrupt]) -> Value {
-    json!({
-        "id": id.to_string(), "name": name, "error": error.map(|e| &e.message), "result": result, "interrupts": interrupts,
-    })
-}
-
-fn debug_json(step: i64, at: SystemTime, kind: &str, payload: Option<&Value>) -> Value {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    json!({ "step": step, "timestamp": since.as_secs_f64(), "type": kind, "payload": payload })
 }
 
 /// A chat message in a stream.
@@ -443,16 +302,28 @@ impl MessageEvent {
     pub fn to_json(&self) -> Value {
         self.whole.clone().unwrap_or_else(|| json!(self.message))
     }
+
+    /// With the piece and what is known of its task, as an event shows it.
+    fn whole_json(&self) -> Value {
+        let mut event = json!({
+            "message": self.to_json(), "node": self.node, "step": self.step, "metadata": self.metadata.to_json(),
+        });
+        if let Some(chunk) = &self.chunk {
+            event["chunk"] = json!(chunk);
+        }
+        event
+    }
 }
 
 /// A task that starts.
 ///
 /// ```
-/// use superstep::{AgentState, TaskStart};
-/// fn show(task: &TaskStart<AgentState>) { println!("{} starts, because of {:?}", task.name, task.triggers); }
+/// use superstep::TaskStart;
+/// fn show(task: &TaskStart) { println!("{} starts, because of {:?}", task.name, task.triggers); }
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskStart<S: ?Sized> {
+pub struct TaskStart {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -464,45 +335,42 @@ pub struct TaskStart<S: ?Sized> {
     /// The tags of the run.
     pub tags: Vec<String>,
     pub(crate) input: ShownInput,
-    pub(crate) state: PhantomData<fn() -> Box<S>>,
 }
 
-impl<S: ?Sized> Clone for TaskStart<S> {
-    fn clone(&self) -> Self {
-        Self {
-            id: self.id,
-            name: self.name.clone(),
-            triggers: self.triggers.clone(),
-            metadata: self.metadata.clone(),
-            tags: self.tags.clone(),
-            input: self.input.clone(),
-            state: PhantomData,
-        }
-    }
-}
-
-impl<S: State> TaskStart<S> {
+impl TaskStart {
     /// What the task was given, as JSON.
-    pub fn input(&self) -> Value
-    where
-        S: Persist,
-    {
-        self.input.json(&with_codec::<S>)
+    pub fn input(&self) -> Value {
+        self.input.json()
     }
 
-    fn json(&self, by: By<'_>) -> Value {
-        start_json((self.id, &self.name), &self.input.json(by), &self.triggers, &self.metadata, &self.tags)
+    fn to_json(&self) -> Value {
+        let Self { id, name, triggers, metadata, tags, input } = self;
+        let mut value = json!({ "id": id.to_string(), "name": name, "input": input.json(), "triggers": triggers });
+        if !metadata.is_empty() {
+            value["metadata"] = json!(metadata);
+        }
+        if !tags.is_empty() {
+            value["metadata"]["tags"] = json!(tags);
+        }
+        value
+    }
+}
+
+impl std::fmt::Debug for TaskStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json())
     }
 }
 
 /// A task that ended.
 ///
 /// ```
-/// use superstep::{AgentState, TaskEnd};
-/// fn show(task: &TaskEnd<AgentState>) { println!("{}: {:?}", task.name, task.error); }
+/// use superstep::TaskEnd;
+/// fn show(task: &TaskEnd) { println!("{}: {:?}", task.name, task.error); }
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct TaskEnd<S: ?Sized> {
+pub struct TaskEnd {
     /// The task.
     pub id: TaskId,
     /// Its node.
@@ -512,71 +380,47 @@ pub struct TaskEnd<S: ?Sized> {
     /// Its questions.
     pub interrupts: Vec<Interrupt>,
     pub(crate) writes: ShownWrites,
-    pub(crate) state: PhantomData<fn() -> Box<S>>,
 }
 
-impl<S: ?Sized> Clone for TaskEnd<S> {
-    fn clone(&self) -> Self {
-        Self {
-            id: self.id,
-            name: self.name.clone(),
-            error: self.error.clone(),
-            interrupts: self.interrupts.clone(),
-            writes: self.writes.clone(),
-            state: PhantomData,
-        }
-    }
-}
-
-impl<S: State> TaskEnd<S> {
+impl TaskEnd {
     /// What it wrote, as JSON.
-    pub fn result(&self) -> Value
-    where
-        S: Persist,
-    {
-        self.writes.as_named_result(&with_codec::<S>)
+    pub fn result(&self) -> Value {
+        self.writes.as_named_result()
     }
 
-    fn json(&self, by: By<'_>) -> Value {
-        end_json((self.id, &self.name), self.error.as_ref(), &self.writes.as_named_result(by), &self.interrupts)
+    fn to_json(&self) -> Value {
+        let Self { id, name, error, interrupts, .. } = self;
+        let error = error.as_ref().map(|error| &error.message);
+        json!({
+            "id": id.to_string(), "name": name, "error": error, "result": self.result(), "interrupts": interrupts,
+        })
     }
 }
 
-/// A checkpoint that was made.
-///
-/// ```
-/// use superstep::{AgentState, CheckpointEvent};
-/// fn show(event: &CheckpointEvent<AgentState>) { println!("step {:?}, next {:?}", event.snapshot.step, event.snapshot.next); }
-/// ```
-#[non_exhaustive]
-pub struct CheckpointEvent<S: ?Sized> {
-    /// The checkpoint as [`Thread::state`](crate::Thread::state) shows it.
-    pub snapshot: StateSnapshot<S>,
-}
-
-impl<S: ?Sized> Clone for CheckpointEvent<S> {
-    fn clone(&self) -> Self {
-        Self { snapshot: self.snapshot.clone() }
+impl std::fmt::Debug for TaskEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.to_json())
     }
 }
 
 /// A task or checkpoint, with its step and time.
 ///
 /// ```
-/// use superstep::{AgentState, DebugEvent};
-/// fn show(event: &DebugEvent<AgentState>) { println!("step {} {}", event.step, event.kind()); }
+/// use superstep::DebugEvent;
+/// fn show(event: &DebugEvent) { println!("step {} {}", event.step, event.kind()); }
 /// ```
+#[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct DebugEvent<S: ?Sized> {
+pub struct DebugEvent {
     /// The step.
     pub step: i64,
     /// When it happened.
     pub at: SystemTime,
     /// The task or checkpoint.
-    pub event: Box<EventData<S>>,
+    pub event: Box<EventData>,
 }
 
-impl<S: State> DebugEvent<S> {
+impl DebugEvent {
     /// `task`, `task_result` or `checkpoint`.
     pub fn kind(&self) -> &'static str {
         match &*self.event {
@@ -586,7 +430,10 @@ impl<S: State> DebugEvent<S> {
         }
     }
 
-    fn json(&self, by: By<'_>) -> Value {
-        debug_json(self.step, self.at, self.kind(), self.event.json(by).as_ref())
+    fn to_json(&self) -> Value {
+        let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        json!({
+            "step": self.step, "timestamp": since.as_secs_f64(), "type": self.kind(), "payload": self.event.to_json(),
+        })
     }
 }

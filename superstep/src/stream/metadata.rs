@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::id::RunId;
+
 /// What is known of the task that a [`MessageEvent`](crate::MessageEvent) comes from, and of its run.
 ///
 /// It is made once for each task, and only if somebody streams messages.
@@ -44,8 +46,8 @@ pub struct TaskMetadata {
     pub namespace: String,
     /// The thread, if the run has one.
     pub thread: Option<String>,
-    /// Names the run, if the caller gave it a name.
-    pub run_id: Option<String>,
+    /// The run.
+    pub run_id: RunId,
     /// The tags of the run.
     pub tags: Vec<String>,
     /// What the caller said about the run, and over it what the graphs said about the nodes that the task is in.
@@ -54,7 +56,7 @@ pub struct TaskMetadata {
 
 impl TaskMetadata {
     /// As LangGraph shows it: what was said about run and node, and beside it `langgraph_node`, `langgraph_step`,
-    /// `langgraph_triggers`, `langgraph_path`, `langgraph_checkpoint_ns`, and `thread_id`, `run_id` and `tags` if there
+    /// `langgraph_triggers`, `langgraph_path`, `langgraph_checkpoint_ns`, `run_id`, and `thread_id` and `tags` if there
     /// are such.
     pub fn to_json(&self) -> Value {
         let mut map: Map<String, Value> = self.metadata.clone().into_iter().collect();
@@ -65,7 +67,7 @@ impl TaskMetadata {
         tell("langgraph_path", self.path.clone());
         tell("langgraph_checkpoint_ns", json!(self.namespace));
         self.thread.iter().for_each(|thread| tell("thread_id", json!(thread)));
-        self.run_id.iter().for_each(|id| tell("run_id", json!(id)));
+        tell("run_id", json!(self.run_id));
         if !self.tags.is_empty() {
             tell("tags", json!(self.tags));
         }

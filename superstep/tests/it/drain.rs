@@ -84,9 +84,9 @@ async fn a_drain_inside_a_subgraph_stops_at_its_next_checkpoint_and_nothing_fini
         assert_eq!(seen.next, ["child"], "{durability:?}");
         let task = seen.tasks.iter().find(|t| t.name == "child").unwrap();
         assert_eq!(task.error, None, "{durability:?}: a task that was asked to stop has not failed");
-        let inside = task.state.as_ref().unwrap().snapshot::<Notes>().unwrap();
+        let inside = task.subgraph.as_ref().unwrap();
         assert_eq!(
-            (inside.next.join(" "), inside.state.log.join(" ")),
+            (inside.next.join(" "), inside.state_as::<Notes>().unwrap().log.join(" ")),
             ("second".to_owned(), "first".to_owned()),
             "{durability:?}"
         );

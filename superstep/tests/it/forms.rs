@@ -365,7 +365,7 @@ async fn a_graph_over_messages_merges_them_by_id_and_shows_the_bare_list() {
     let mut events = app.stream(two).thread("t").modes([Mode::Updates, Mode::Values]).start();
     let mut shown = Vec::new();
     while let Some(event) = events.next().await {
-        shown.push(event.unwrap().to_json().unwrap());
+        shown.push(event.unwrap().to_json());
     }
     let answered = json!({ "type": "assistant", "content": "to two", "id": "answer" });
     let two = json!({ "type": "user", "content": "two", "id": "2" });
@@ -387,7 +387,7 @@ async fn what_is_said_about_a_subscriber_is_given_to_the_tasks_stream() {
     let node = NodeBuilder::new().subscribe_only("in").meta("owner", "ada").write_to("out");
     let app = one_node(node).build().unwrap();
     let mut stream = app.stream(json!({ "in": 1 })).mode(superstep::Mode::Tasks).start();
-    let start = stream.next().await.unwrap().unwrap().to_json().unwrap();
+    let start = stream.next().await.unwrap().unwrap().to_json();
     assert_eq!((start["name"].clone(), start["metadata"].clone()), (json!("n"), json!({ "owner": "ada" })));
 }
 

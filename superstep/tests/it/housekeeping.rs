@@ -103,7 +103,7 @@ async fn paused_subgraphs_resume_after_pruning() {
         for answer in ["yes", "no"] {
             app.thread("t").prune(Prune::keep_last(1)).await.unwrap();
             let state = app.thread("t").state_with_subgraphs().await.unwrap();
-            assert!(state.tasks[0].state.is_some(), "the child waits, in round {round}");
+            assert!(state.tasks[0].namespace.is_some(), "the child waits, in round {round}");
             app.invoke(Resume::value(answer)).thread("t").await.unwrap();
         }
     }

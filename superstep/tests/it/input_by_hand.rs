@@ -101,7 +101,8 @@ async fn an_input_by_hand_is_merged_in_a_subgraph_that_waits() {
         let app = saved(&mut outer);
         wait(&app, why).await;
         let seen = app.thread("t").state().await.unwrap();
-        let child: Thread<Notes> = seen.tasks[0].state.as_ref().unwrap().thread().unwrap();
+        let at = seen.tasks[0].namespace.as_ref().unwrap();
+        let child: Thread<Notes> = app.thread("t").subgraph(at).unwrap();
         child.update_as_input(hand()).await.unwrap();
         finish(&app, why).await;
         let state = app.thread("t").state().await.unwrap().state;

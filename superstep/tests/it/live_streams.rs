@@ -9,7 +9,7 @@ use std::task::{Context as Poller, Waker};
 use serde_json::json;
 use superstep::{
     BoxError, CompiledStateGraph, Context, Durability, Entrypoint, Event, EventData, EventStream, MemorySaver, Message,
-    MessageChunk, Mode, NodeOptions, Persist, START, StateGraph, Task,
+    MessageChunk, Mode, NodeOptions, START, StateGraph, Task,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
@@ -98,15 +98,15 @@ fn chain(log: &Log) -> StateGraph<Notes> {
 }
 
 /// The step whose end an event tells; of tasks that start, the step before.
-fn step_of(event: &EventData<Notes>) -> Option<i64> {
+fn step_of(event: &EventData) -> Option<i64> {
     match event {
-        EventData::Values(values) => Some(values.state.log.len() as i64),
+        EventData::Values(values) => Some(values.state::<Notes>().unwrap().log.len() as i64),
         EventData::Updates(update) => Some(update.step),
         EventData::Message(message) => Some(message.step),
         EventData::Custom(value) => value.as_i64(),
         EventData::TaskStart(start) => start.name.strip_prefix("node")?.parse().ok().map(|step: i64| step - 1),
         EventData::TaskEnd(end) => end.name.strip_prefix("node")?.parse().ok(),
-        EventData::Checkpoint(made) => made.snapshot.step,
+        EventData::Checkpoint(made) => made.step,
         EventData::Debug(debug) => step_of(&debug.event),
         _ => None,
     }
@@ -156,7 +156,7 @@ fn a_blocking_stream_is_live_too() {
     for mode in MODES.into_iter().filter(|mode| *mode != Mode::Checkpoints) {
         let log = Log::default();
         let stream = chain(&log).compile().unwrap().stream(Notes::update().total(1)).mode(mode);
-        let each = |event: Event<Notes>| step_of(&event.data).into_iter().for_each(|step| log.add(Line::Read(step)));
+        let each = |event: Event| step_of(&event.data).into_iter().for_each(|step| log.add(Line::Read(step)));
         stream.blocking(each).unwrap();
         log.check(&format!("{mode:?}"));
     }
@@ -334,7 +334,7 @@ fn what_a_functional_task_returned_is_read_before_the_next_is_run() {
     }
 }
 
-fn returned_by_task<S: Persist>(event: &EventData<S>) -> Option<i64> {
+fn returned_by_task(event: &EventData) -> Option<i64> {
     match event {
         EventData::Updates(update) if update.node == "task" => update.returned()?.as_i64(),
         EventData::TaskEnd(end) if end.name == "task" => end.result().get("__return__")?.as_i64(),

@@ -50,13 +50,13 @@ async fn told<S: Persist>(mut stream: EventStream<S>) -> Vec<String> {
     all
 }
 
-fn in_short<S: Persist>(event: &Event<S>) -> String {
+fn in_short(event: &Event) -> String {
     let path = event.path().join("/");
     let data = match &event.data {
         EventData::Message(said) => json!([said.node, said.message.id]),
-        _ => only_ids(event.to_json().unwrap_or_default()),
+        _ => only_ids(event.to_json()),
     };
-    format!("{path}{:?} {data}", event.mode()).replace('"', "")
+    format!("{path}{:?} {data}", event.mode).replace('"', "")
 }
 
 /// A message is shown by its id.
@@ -120,7 +120,7 @@ async fn a_message_that_was_pushed_is_not_shown_again_when_it_is_returned() {
     let mut stream = app.stream(()).mode(Mode::Messages).start();
     let mut shown = 0;
     while let Some(event) = stream.next().await {
-        shown += usize::from(event.unwrap().mode() == Mode::Messages);
+        shown += usize::from(event.unwrap().mode == Mode::Messages);
     }
     assert_eq!(shown, 1);
     assert_eq!(ids(&stream.output().unwrap().state.messages), ["p"]);
@@ -560,7 +560,7 @@ async fn dynamic_states_hold_a_pushed_message_in_their_own_form() {
         let event = event.unwrap();
         shown.push(match &event.data {
             EventData::Message(said) => said.to_json(),
-            _ => event.to_json().unwrap(),
+            _ => event.to_json(),
         });
     }
     let update = json!({ "n": [{ "messages": whole }, { "free": free }, { "messages": [returned] }] });

@@ -80,12 +80,12 @@ impl Saves {
 }
 
 /// What an event promises: that a task or a step is over. `values` is the step of the state shown last.
-fn line_of<S: State>(event: &EventData<S>, values: &mut i64) -> Option<Line> {
+fn line_of(event: &EventData, values: &mut i64) -> Option<Line> {
     match event {
         EventData::Updates(update) => Some(Line::Shown(Mode::Updates, update.task)),
         EventData::TaskEnd(end) => Some(Line::Shown(Mode::Tasks, end.id)),
         EventData::Message(message) => Some(Line::ShownStep(Mode::Messages, message.step)),
-        EventData::Checkpoint(made) => Some(Line::ShownStep(Mode::Checkpoints, made.snapshot.step?)),
+        EventData::Checkpoint(made) => Some(Line::ShownStep(Mode::Checkpoints, made.step?)),
         EventData::Values(_) => {
             *values += 1;
             Some(Line::ShownStep(Mode::Values, *values))
@@ -231,7 +231,7 @@ async fn what_cannot_be_saved_is_not_shown() {
             Ok(event) => match event.data {
                 EventData::Updates(update) => ended.push(update.node),
                 EventData::TaskEnd(end) => ended.push(end.name),
-                EventData::Values(values) => logs.push(values.state.log.len()),
+                EventData::Values(values) => logs.push(values.state::<Notes>().unwrap().log.len()),
                 _ => {}
             },
             Err(error) => break error,

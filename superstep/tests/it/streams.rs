@@ -1,6 +1,8 @@
 //! What a stream shows, and that nothing of it is lost.
 
-use serde_json::json;
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
 use superstep::{
     AgentState, Context, EchoAgent, EventData, JsonInput, JsonState, MappedGraph, Message, Mode, START, State,
     StateGraph,
@@ -88,7 +90,7 @@ async fn a_full_buffer_holds_the_run_up() {
     };
     let app = StateGraph::new().add_node("talks", node).add_edge(START, "talks").compile().unwrap();
     let mut stream = app.stream(Notes::update().total(1)).mode(Mode::Custom).buffer(3).start();
-    assert_eq!(stream.next().await.unwrap().unwrap().to_json(), Some(json!(0)));
+    assert_eq!(stream.next().await.unwrap().unwrap().to_json(), 0);
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let ahead = sent.load(Ordering::SeqCst);
     assert!((1..=4).contains(&ahead), "it is {ahead} events ahead of its reader");
@@ -173,7 +175,7 @@ async fn a_message_is_shown_with_its_name_and_content_in_parts() {
         .unwrap();
     let mut stream = app.stream(json!({})).mode(Mode::Messages).start();
     let event = stream.next().await.unwrap().unwrap();
-    let mut shown = event.to_json().unwrap();
+    let mut shown = event.to_json();
     assert_eq!(shown["metadata"].take()["langgraph_node"], "say");
     assert_eq!(shown, json!({ "message": said, "node": "say", "step": 1, "metadata": null }));
     let EventData::Message(event) = event.data else { panic!("it is a message") };
@@ -191,11 +193,16 @@ async fn events_of_a_graph_over_another_state_are_json_and_typed_when_asked() {
     let (mut seen, mut typed) = (0, 0);
     while let Some(event) = events.next().await {
         let event = event.unwrap();
-        let json = event.to_json().expect("every event has a form in JSON");
+        let json = event.to_json();
+        assert!(!json.is_null(), "every event has a form in JSON");
         if !event.namespace.is_empty() {
             seen += 1;
-            typed += usize::from(event.of::<AgentState>().is_some());
-            if event.mode() == Mode::Updates {
+            typed += usize::from(match &event.data {
+                EventData::Values(_) | EventData::Checkpoint(_) => event.state::<AgentState>().is_some(),
+                EventData::Updates(update) => update.update::<AgentState>().is_some(),
+                _ => true,
+            });
+            if event.mode == Mode::Updates {
                 assert_eq!(json["echo"]["messages"][0]["content"], "hi", "{json}");
             }
         }
@@ -219,4 +226,63 @@ async fn json_leaves_out_what_is_never_encoded_and_says_what_cannot_be() {
     let shown = app.invoke(()).await.unwrap().to_json();
     assert_eq!((shown.get("cache"), &shown["topic"]), (None, &json!("tea")), "{shown}");
     assert!(shown["pairs"]["__error__"].is_string(), "{shown}");
+}
+
+/// Who reads a stream, or what is left of it, knows of each event which run it is of, which one it is and when it was.
+#[tokio::test]
+async fn events_say_of_which_run_they_are_and_have_numbers_without_gaps() {
+    let inner = StateGraph::new().add_node("a", says("a")).add_edge(START, "a").compile().unwrap();
+    let mut graph = StateGraph::new();
+    graph.add_node("n", async |_: Notes, cx: Context| cx.emit("hi").await).add_node("sub", inner);
+    let app = graph.add_sequence(["n", "sub"]).compile().unwrap();
+    let modes = [Mode::Values, Mode::Updates, Mode::Custom, Mode::Tasks];
+    let before = SystemTime::now();
+    let mut events = app.stream(Notes::update().topic("t")).modes(modes).subgraphs().start();
+    let run = events.run_id().clone();
+    let mut all = Vec::new();
+    while let Some(event) = events.next().await {
+        all.push(event.unwrap());
+    }
+    assert!(all.iter().enumerate().all(|(place, event)| event.sequence == place as u64 + 1 && event.run == run));
+    assert!(all.is_sorted_by_key(|event| event.at) && all[0].at >= before);
+    let told: Vec<_> =
+        all.iter().filter(|event| event.mode == Mode::Custom).map(|event| (event.step, event.to_json())).collect();
+    assert_eq!(told, [(1, json!("hi"))]);
+    let written = serde_json::to_value(&all[0]).unwrap();
+    assert_eq!(
+        (&written["run"], &written["sequence"], &written["mode"], &written["namespace"], &written["data"]),
+        (&json!(run), &json!(1), &json!("values"), &json!([]), &all[0].to_json())
+    );
+    assert!(written["at"].as_str().unwrap().starts_with("20"), "{written}");
+    assert!(all.iter().any(|event| event.path() == ["sub"] && event.state::<Notes>().is_some()));
+    let other = app.stream(Notes::update().topic("t")).start().run_id().clone();
+    assert_ne!(run, other, "runs that nobody names are told apart");
+    assert_eq!(app.stream(Notes::update().topic("t")).run_id("mine").start().run_id().as_str(), "mine");
+}
+
+/// A state says by itself how it is shown, without a checkpointer; one that cannot be shown is null and still there typed.
+#[tokio::test]
+async fn events_of_graphs_that_save_nothing_have_a_form_in_json_if_their_state_has() {
+    #[derive(State, Clone, Default)]
+    struct Open {
+        handle: Handle,
+    }
+    #[derive(Clone, Default, Debug, PartialEq)]
+    struct Handle(u8);
+
+    let app = StateGraph::new().add_node("n", says("a")).add_edge(START, "n").compile().unwrap();
+    let mut events = app.stream(Notes::update().topic("t")).mode(Mode::Values).start();
+    let event = events.next().await.unwrap().unwrap();
+    assert_eq!(event.to_json()["topic"], "t");
+
+    let node = async |_: Open| Open::update().handle(Handle(7));
+    let app = StateGraph::<Open>::new().add_node("n", node).add_edge(START, "n").compile().unwrap();
+    let mut events = app.stream(Open::update()).mode(Mode::Values).start();
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event.unwrap());
+    }
+    let last = last.expect("the state was shown");
+    assert_eq!((last.to_json(), last.state::<Open>().map(|open| &open.handle)), (Value::Null, Some(&Handle(7))));
+    assert!(last.state::<Notes>().is_none());
 }

@@ -38,7 +38,7 @@ fn around(child: CompiledStateGraph<Notes>) -> StateGraph<Notes> {
 /// The thread of the subgraph that waits now.
 async fn inside(thread: &Thread<Notes>) -> Thread<Notes> {
     let seen = thread.state().await.unwrap();
-    seen.tasks[0].state.as_ref().expect("the task has a subgraph").thread().expect("over notes")
+    thread.subgraph(seen.tasks[0].namespace.as_ref().expect("the task has a subgraph")).expect("over notes")
 }
 
 async fn waiting(child: &StateGraph<Notes>) -> CompiledStateGraph<Notes> {
@@ -88,8 +88,9 @@ async fn a_change_two_levels_deep_is_seen_at_the_top() {
     let at = bottom.update(Notes::update().log(["deep"])).as_node("first").await.unwrap();
     assert_eq!(at.namespace.split('|').count(), 2, "{at:?}");
     let deep = app.thread("t").state_with_subgraphs().await.unwrap();
-    let middle = deep.tasks[0].state.as_ref().unwrap().snapshot::<Notes>().unwrap();
-    let bottom = middle.tasks[0].state.as_ref().unwrap().snapshot::<Notes>().unwrap();
+    let middle = deep.tasks[0].subgraph.as_ref().unwrap();
+    let bottom = middle.tasks[0].subgraph.as_ref().unwrap();
+    assert_eq!(bottom.state_as::<Notes>().unwrap().log, ["first", "deep"]);
     assert_eq!(bottom.values()["log"], json!(["first", "deep"]));
     let out = app.invoke(Resume::value("yes")).thread("t").await.unwrap();
     assert_eq!(out.state.log.join(" "), "first deep yes");
@@ -105,7 +106,7 @@ async fn a_change_of_one_subgraph_leaves_its_sibling_alone() {
     let out = app.invoke(input()).thread("t").await.unwrap();
     let seen = app.thread("t").state().await.unwrap();
     let y = seen.tasks.iter().find(|t| t.name == "y").unwrap();
-    let thread: Thread<Notes> = y.state.as_ref().unwrap().thread().unwrap();
+    let thread: Thread<Notes> = app.thread("t").subgraph(y.namespace.as_ref().unwrap()).unwrap();
     thread.update(Notes::update().log(["only y"])).as_node("first").await.unwrap();
     // After a change the task that asks is another one, with a question of its own.
     let answers = out.interrupts.iter().map(|q| (q.id.clone(), "yes"));
@@ -140,16 +141,20 @@ async fn the_thread_of_a_subgraph_is_given_only_as_what_it_is() {
     let app = saved(StateGraph::new().add_node("child", map).add_edge(START, "child"));
     app.invoke(input()).thread("t").await.unwrap();
     let seen = app.thread("t").state_with_subgraphs().await.unwrap();
-    let state = seen.tasks[0].state.as_ref().unwrap();
-    assert!(state.thread::<Notes>().is_none() && state.snapshot::<Notes>().is_none());
-    assert!(state.thread::<superstep::AgentState>().is_some());
-    assert_eq!(state.snapshot::<superstep::AgentState>().unwrap().next, ["n"]);
+    let (thread, at) = (app.thread("t"), seen.tasks[0].namespace.as_ref().unwrap());
+    let refused = thread.subgraph::<Notes>(at).unwrap_err().to_string();
+    assert!(refused.contains("the states of graph `graph` are no `") && refused.contains("Notes"), "{refused}");
+    assert!(thread.subgraph::<superstep::AgentState>(at).is_ok());
+    assert!(thread.subgraph::<superstep::AgentState>("other:1").is_err(), "no graph is there");
+    let state = seen.tasks[0].subgraph.as_ref().unwrap();
+    assert_eq!(state.next, ["n"]);
+    assert!(state.state_as::<Notes>().is_none() && state.state_as::<superstep::AgentState>().is_some());
 }
 
 #[tokio::test]
 async fn a_stateless_subgraph_has_no_thread() {
     let app = waiting(asking(&Count::default()).stateless()).await;
-    assert!(app.thread("t").state_with_subgraphs().await.unwrap().tasks[0].state.is_none());
+    assert!(app.thread("t").state_with_subgraphs().await.unwrap().tasks[0].namespace.is_none());
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ async fn a_question_inside_is_asked_outside_and_finished_nodes_inside_do_not_run
     let out = app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
     assert_eq!(out.interrupts[0].value, "what?");
     let seen = app.thread("t").state_with_subgraphs().await.unwrap();
-    let child = seen.tasks[0].state.as_ref().unwrap().snapshot::<Notes>().unwrap();
+    let child = seen.tasks[0].subgraph.as_ref().unwrap();
     assert_eq!((child.next.clone(), child.values()["log"].clone()), (vec!["ask".to_owned()], json!(["first"])));
     let out = app.invoke(Resume::value("this")).thread("t").await.unwrap();
     assert_eq!((out.state.log.clone(), runs.get()), (vec!["first".to_owned(), "this".to_owned()], 1));
@@ -256,9 +256,9 @@ async fn the_state_of_a_subgraph_says_where_it_is() {
     let app = inside(asking(&Count::default()).compile().unwrap()).checkpointer(MemorySaver::new()).compile().unwrap();
     app.invoke(Notes::update().total(1)).thread("t").await.unwrap();
     let seen = app.thread("t").state().await.unwrap();
-    let state = seen.tasks[0].state.as_ref().unwrap();
-    assert_eq!(state.namespace(), format!("child:{}", seen.tasks[0].id));
-    assert!(state.snapshot::<Notes>().is_none(), "it was not asked for");
+    let task = &seen.tasks[0];
+    assert_eq!(task.namespace, Some(format!("child:{}", task.id)));
+    assert!(task.subgraph.is_none(), "it was not asked for");
 }
 
 #[tokio::test]

@@ -93,8 +93,8 @@ pub(crate) async fn events<S: Persist>(mut stream: EventStream<S>) -> Vec<Value>
     all
 }
 
-fn shown<S: Persist>(event: &Event<S>) -> Value {
-    json!({ "mode": format!("{:?}", event.mode()), "path": event.path(), "data": event.to_json().map(without_ids) })
+fn shown(event: &Event) -> Value {
+    json!({ "mode": format!("{:?}", event.mode), "path": event.path(), "data": without_ids(event.to_json()) })
 }
 
 /// Takes ids out of a value, wherever they are.

@@ -66,8 +66,9 @@ async fn at<S: superstep::State>(thread: &Thread<S>, next: &str) -> CheckpointRe
 
 async fn child_thread(app: &CompiledStateGraph<Notes>) -> Thread<Notes> {
     let parent = at(&app.thread("t"), "child").await;
-    let seen = app.thread("t").at(parent.id).state().await.unwrap();
-    seen.tasks[0].state.as_ref().expect("it has a history").thread().expect("of this state")
+    let thread = app.thread("t").at(parent.id);
+    let seen = thread.state().await.unwrap();
+    thread.subgraph(seen.tasks[0].namespace.as_ref().expect("it has a history")).expect("of this state")
 }
 
 const PLAIN: Kind = |graph| graph;

@@ -72,7 +72,7 @@ impl RunShared {
             path,
             namespace: namespace.to_owned(),
             thread: self.thread.as_deref().map(str::to_owned),
-            run_id: self.run_id.as_deref().map(str::to_owned),
+            run_id: self.run_id().clone(),
             tags: self.tags.to_vec(),
             metadata: (**said).clone(),
         }

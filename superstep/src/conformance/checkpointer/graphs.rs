@@ -10,10 +10,10 @@ use super::stage::Stage;
 use crate::call::{Context, Interrupted, Resume, Send};
 use crate::checkpoint::{Checkpointer, Durability, MemorySaver};
 use crate::graph::{CompiledStateGraph, StateGraph};
-use crate::invoke::GoOn;
 use crate::json::{JsonFields, JsonState};
 use crate::names::START;
 use crate::node::JsonInput;
+use crate::run::GoOn;
 use crate::thread::Thread;
 
 type Saver = Arc<dyn Checkpointer>;

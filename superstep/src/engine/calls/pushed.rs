@@ -7,10 +7,10 @@ use crate::call::{Context, lock};
 use crate::engine::apply::Applied;
 use crate::engine::writes::{Rest, TaskWrites};
 use crate::error::{CodecError, Error};
-use crate::plan::Fields;
 use crate::state::FieldKind;
 use crate::state::erased::Writes;
 use crate::value::{decode, encode};
+use crate::view::Fields;
 
 /// Begins a cached result that is more than a value; no value begins with it.
 const WITH_WRITES: u8 = 0xc1;

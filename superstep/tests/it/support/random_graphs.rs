@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use superstep::{
-    BoxError, Command, CompiledStateGraph, END, NodeOptions, Persist, START, Send, Sent, State, StateGraph,
-    SubgraphState, Thread,
+    BoxError, Command, CompiledStateGraph, END, NodeOptions, Persist, START, Send, Sent, State, StateGraph, Thread,
 };
 
 use super::history;
@@ -409,7 +408,7 @@ pub(crate) async fn histories_inside<S: State>(thread: &Thread<S>) -> Vec<Value>
     let mut all = Vec::new();
     for at in thread.history().await.expect("the history can be read") {
         for task in &at.tasks {
-            if let Some(inside) = task.state.as_ref().and_then(SubgraphState::thread::<S>) {
+            if let Some(inside) = task.namespace.as_ref().and_then(|at| thread.subgraph::<S>(at).ok()) {
                 all.push(json!({ "node": task.name, "history": history(&inside).await.expect("so can this") }));
             }
         }

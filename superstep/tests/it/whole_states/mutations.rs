@@ -433,7 +433,7 @@ async fn the_updates_stream_has_typed_mutations() {
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
         if let EventData::Updates(update) = event.unwrap().data {
-            let change = update.update();
+            let change = update.update::<Workflow<Count>>().unwrap();
             let mutations: Vec<Change> = change.mutations().cloned().collect();
             seen.push((update.node.clone(), mutations, change.whole_state().map(|count| count.n)));
         }

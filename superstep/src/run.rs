@@ -1,5 +1,8 @@
 //! Starting runs: what to run on, on which thread, with what around it.
 
+mod events;
+mod output;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,23 +13,23 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub use events::EventStream;
+pub use output::Output;
+
 use crate::call::{Cancel, CancelOnDrop, GivenContext, Resume, RunControl, RunShared};
-use crate::checkpoint::{Durability, Interrupt};
-use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
+use crate::checkpoint::Durability;
+use crate::engine::{DEFAULT_LIMIT, Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, GraphCore, Persistence, level_below};
-use crate::graph_output::{Output, Shown};
-use crate::id::CheckpointId;
+use crate::id::{CheckpointId, RunId};
 use crate::node::Command;
-use crate::plan::{Fields, StopAt};
-use crate::state::erased::{AnyUpdate, Snapshot};
+use crate::plan::StopAt;
+use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State};
-use crate::stream::{EventStream, Mode, Modes, Sink};
+use crate::stream::{Event, Mode, Modes, RunEvents, Sink};
 use crate::value::check_levels;
+use crate::view::{Fields, RunEnd};
 use crate::wall::{Walled, boxed, caught};
-
-/// The limit of steps of a run that sets none.
-pub(crate) const DEFAULT_LIMIT: usize = 10_007;
 
 /// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`]. A workflow made of functions runs
 /// on any value that serde can write instead of an update.
@@ -126,9 +129,6 @@ pub(crate) struct AnyInvoke {
     options: Options,
 }
 
-/// The state at the end of a run, what of it is shown, and the questions that wait.
-type RunEnd = ((Snapshot, Shown), Vec<Interrupt>);
-
 /// What a caller may say about a run.
 pub(crate) struct Options {
     thread: Option<Arc<str>>,
@@ -145,7 +145,7 @@ pub(crate) struct Options {
     max_concurrency: Option<usize>,
     metadata: BTreeMap<String, Value>,
     tags: Vec<String>,
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     /// What is shown, if that was said.
     modes: Option<Modes>,
     subgraphs: bool,
@@ -316,8 +316,8 @@ macro_rules! run_options {
             $self
         }
 
-        /// Names the run.
-        pub fn run_id(mut $self, id: impl Into<String>) -> Self {
+        /// Names the run; one that nobody names gets a random id.
+        pub fn run_id(mut $self, id: impl Into<RunId>) -> Self {
             $options.run_id = Some(id.into());
             $self
         }
@@ -340,9 +340,9 @@ impl<S: State> Invoke<S> {
 
     async fn run_with(self, sink: Option<Sink>, output: Fields) -> Result<Output<S>, Error> {
         let graph = self.run.graph.plan.name.clone();
-        let (end, interrupts) = boxed(|| self.run.run_with(sink, output)).await?;
+        let end = boxed(|| self.run.run_with(sink, output)).await?;
         // The state is copied for the caller if somebody else holds it.
-        let output = caught(|| Output::new(end, interrupts));
+        let output = caught(|| Output::new(end));
         output.map_err(|panicked| Error::run_panicked(&graph, "the run", &panicked))
     }
 
@@ -394,7 +394,8 @@ impl AnyInvoke {
                 ));
             }
         };
-        Ok((run.finish()?, interrupts))
+        let (state, shown) = run.finish()?;
+        Ok(RunEnd { state, shown, interrupts })
     }
 
     #[inline(never)]
@@ -463,15 +464,17 @@ impl<S: State> Streaming<S> {
         let modes = options.modes.unwrap_or_else(|| Modes::default().with(Mode::Updates));
         // A buffer of none is refused when the run starts; the channel could not even be made.
         let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
+        let id = options.run_id.get_or_insert_with(RunId::random).clone();
         let shown = invoke.run.graph.plan.shown.clone();
-        EventStream::new(Box::pin(invoke.run_with(Some(sink), shown)), events)
+        let graph = invoke.run.graph.plan.name.clone();
+        EventStream::new(RunEvents::new(id, Box::pin(invoke.run.run_with(Some(sink), shown)), events), graph)
     }
 
     /// Reads all events on this thread, in a runtime of its own.
     ///
     /// # Errors
     /// The first error, after the events before it were handed over.
-    pub fn blocking(self, mut each: impl FnMut(crate::Event<S>)) -> Result<(), Error> {
+    pub fn blocking(self, mut each: impl FnMut(Event)) -> Result<(), Error> {
         crate::blocking::block_on(async move {
             let mut events = self.start();
             while let Some(event) = events.next().await {
@@ -522,7 +525,7 @@ impl Options {
         }
         Ok(Arc::new(RunShared {
             thread: self.thread.clone(),
-            run_id: self.run_id.take().map(Into::into),
+            run_id: self.run_id.take().map_or_else(OnceLock::new, OnceLock::from),
             epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),

@@ -1,4 +1,4 @@
-//! What is shown of states and writes, without their types.
+//! What is shown of states and writes, without their types: it turns to JSON when somebody asks.
 
 use std::sync::Arc;
 
@@ -7,29 +7,55 @@ use serde_json::{Map, Value, json};
 use crate::bits::Bits;
 use crate::checkpoint::Interrupt;
 use crate::message::Message;
-use crate::plan::Fields;
 use crate::state::erased::{Place, Snapshot, StateType, Typed, Writes};
-use crate::state::{Codec, FieldKind, Persist, TaskInput};
+use crate::state::{FieldKind, State};
+use crate::value::Payload;
 
-/// Which state type shows a value: that of the graph, or the same with a codec if who looks knows one.
-pub(crate) type By<'a> = &'a dyn Fn(&Arc<dyn StateType>) -> Arc<dyn StateType>;
-
-/// As the graph knows it.
-pub(crate) fn as_known(ty: &Arc<dyn StateType>) -> Arc<dyn StateType> {
-    ty.clone()
+/// A choice of fields.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fields {
+    /// An object of these fields.
+    Many(FieldList),
+    /// The bare value of one field.
+    One(usize),
 }
 
-/// With the codec of `S`, unless the graph has one.
-pub(crate) fn with_codec<S: Persist>(ty: &Arc<dyn StateType>) -> Arc<dyn StateType> {
-    if ty.can_persist() {
-        return ty.clone();
+/// Fields in order, and as a set: every step asks whether it has changed one of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct FieldList {
+    list: Vec<usize>,
+    set: Bits,
+}
+
+impl Fields {
+    pub(crate) fn many(list: Vec<usize>) -> Self {
+        let set = list.iter().copied().collect();
+        Self::Many(FieldList { list, set })
     }
-    Arc::new(Typed::<S>::new(Typed::<S>::of(&**ty).schema().clone(), Some(Codec::of())))
+
+    pub(crate) fn none() -> Self {
+        Self::Many(FieldList::default())
+    }
+
+    pub(crate) fn list(&self) -> &[usize] {
+        match self {
+            Fields::Many(fields) => &fields.list,
+            Fields::One(one) => std::slice::from_ref(one),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, field: usize) -> bool {
+        match self {
+            Fields::Many(fields) => fields.set.has(field),
+            Fields::One(one) => *one == field,
+        }
+    }
 }
 
 /// What is shown of a state, and how.
 #[derive(Clone)]
-pub(crate) struct View {
+pub struct View {
     pub(crate) present: Bits,
     pub(crate) fields: Fields,
     pub(crate) ty: Arc<dyn StateType>,
@@ -37,9 +63,9 @@ pub(crate) struct View {
 
 impl View {
     /// The shown fields of a state that have a value, as JSON; null if the state cannot be shown.
-    pub(crate) fn json(&self, state: &Snapshot, by: By<'_>) -> Value {
-        let ty = by(&self.ty);
-        let value_of = |field: usize| self.present.has(field).then(|| field_json(&*ty, state, field)).flatten();
+    pub(crate) fn json(&self, state: &Snapshot) -> Value {
+        let ty = &*self.ty;
+        let value_of = |field: usize| self.present.has(field).then(|| field_json(ty, state, field)).flatten();
         match &self.fields {
             Fields::One(field) => value_of(*field).unwrap_or_default(),
             Fields::Many(_) if !ty.can_persist() => Value::Null,
@@ -60,7 +86,7 @@ impl View {
 
 /// A state at a moment, with what of it is shown.
 #[derive(Clone)]
-pub(crate) struct ShownState {
+pub struct ShownState {
     pub(crate) state: Snapshot,
     pub(crate) interrupts: Vec<Interrupt>,
     pub(crate) view: View,
@@ -68,12 +94,12 @@ pub(crate) struct ShownState {
 
 impl ShownState {
     /// Null if the state cannot be shown.
-    pub(crate) fn json(&self, by: By<'_>) -> Value {
-        self.view.json(&self.state, by)
+    pub(crate) fn json(&self) -> Value {
+        self.view.json(&self.state)
     }
 
-    pub(crate) fn json_with_interrupts(&self, by: By<'_>) -> Value {
-        let mut value = self.json(by);
+    pub(crate) fn json_with_interrupts(&self) -> Value {
+        let mut value = self.json();
         if !self.interrupts.is_empty() {
             match &mut value {
                 Value::Object(map) => drop(map.insert("__interrupt__".to_owned(), json!(self.interrupts))),
@@ -114,14 +140,19 @@ impl ShownWrites {
         Self { writes: Arc::new(writes), fields, returned, ty: ty.clone() }
     }
 
+    /// Whether they are writes to a state of this type.
+    pub(crate) fn is_of<S: State>(&self) -> bool {
+        self.ty.as_any().is::<Typed<S>>()
+    }
+
     /// The chat messages in it, each with all that is in it if that is more than a [`Message`] holds.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (Message, Option<Value>)> + '_ {
         self.writes.places().iter().flat_map(|place| self.ty.messages(&self.writes, place))
     }
 
     /// The puts to shown fields, each with its field.
-    fn shown(&self, by: By<'_>) -> impl Iterator<Item = (usize, Value)> + '_ {
-        let ty = by(&self.ty);
+    fn shown(&self) -> impl Iterator<Item = (usize, Value)> + '_ {
+        let ty = &*self.ty;
         self.writes.places().iter().filter(|put| self.fields.list().contains(&put.field)).filter_map(move |put| {
             let (field, value) = (put.field, write_json(&*ty, &self.writes, put)?);
             Some((field, if put.overwrite { json!({ "__overwrite__": value }) } else { value }))
@@ -133,11 +164,11 @@ impl ShownWrites {
     }
 
     /// As the `updates` stream shows them: an object, a list if a field was written twice, null if nothing was.
-    pub(crate) fn as_update(&self, by: By<'_>) -> Value {
+    pub(crate) fn as_update(&self) -> Value {
         if let Some(value) = &self.returned {
             return value.clone();
         }
-        let shown: Vec<_> = self.shown(by).collect();
+        let shown: Vec<_> = self.shown().collect();
         let mut values: Vec<Value> = match &self.fields {
             Fields::One(_) => shown.into_iter().map(|(_, v)| v).collect(),
             Fields::Many(_) if shown.is_empty() => Vec::new(),
@@ -161,28 +192,28 @@ impl ShownWrites {
     }
 
     /// As the result of a task in a snapshot: what it returned, or its writes.
-    pub(crate) fn as_result(&self, by: By<'_>) -> Value {
+    pub(crate) fn as_result(&self) -> Value {
         match (&self.returned, &self.fields) {
             (Some(value), _) => value.clone(),
-            (None, Fields::One(field)) => self.by_field(by).remove(&self.name(*field)).unwrap_or_default(),
-            (None, Fields::Many(_)) => Value::Object(self.by_field(by)),
+            (None, Fields::One(field)) => self.by_field().remove(&self.name(*field)).unwrap_or_default(),
+            (None, Fields::Many(_)) => Value::Object(self.by_field()),
         }
     }
 
     /// As the result of a task in a stream: by the names of the fields, and what it returned under `__return__`.
-    pub(crate) fn as_named_result(&self, by: By<'_>) -> Value {
+    pub(crate) fn as_named_result(&self) -> Value {
         let mut result = match (&self.returned, &self.fields) {
             (Some(_), Fields::One(_)) => Map::new(),
-            _ => self.by_field(by),
+            _ => self.by_field(),
         };
         result.extend(self.returned.iter().map(|value| ("__return__".to_owned(), value.clone())));
         Value::Object(result)
     }
 
     /// The writes by field; repeated ones of a field are collected under `$writes`.
-    fn by_field(&self, by: By<'_>) -> Map<String, Value> {
+    fn by_field(&self) -> Map<String, Value> {
         let mut result: Map<String, Value> = Map::new();
-        for (field, value) in self.shown(by) {
+        for (field, value) in self.shown() {
             match result.get_mut(&self.name(field)) {
                 Some(existing) if !existing.is_null() => {
                     match existing.get_mut("$writes").and_then(Value::as_array_mut) {
@@ -200,8 +231,9 @@ impl ShownWrites {
 /// A task's input, to be shown.
 #[derive(Clone)]
 pub(crate) enum ShownInput {
-    Task {
-        input: Arc<TaskInput>,
+    Sent(Payload),
+    State {
+        state: Snapshot,
         present: Bits,
         reads: Option<Arc<[usize]>>,
         step: i64,
@@ -214,26 +246,115 @@ pub(crate) enum ShownInput {
 }
 
 impl ShownInput {
-    pub(crate) fn json(&self, by: By<'_>) -> Value {
+    pub(crate) fn json(&self) -> Value {
         match self {
             ShownInput::Value(value) => value.clone(),
-            ShownInput::Start(writes) => writes.as_result(by),
-            ShownInput::Task { input, present, reads, step, stop, ty } => match &**input {
-                TaskInput::Sent(payload) => payload.to_json().unwrap_or_default(),
-                TaskInput::State(state) => {
-                    let ty = by(ty);
-                    let all: Vec<usize> = (0..ty.fields().len()).collect();
-                    let list = reads.as_deref().unwrap_or(&all);
-                    let value_of = |f: usize| match ty.fields()[f].kind() {
-                        FieldKind::IsLastStep => Some(json!(*step == stop - 1)),
-                        FieldKind::RemainingSteps => Some(json!(stop - step)),
-                        _ if present.has(f) => field_json(&*ty, state, f),
-                        _ => None,
-                    };
-                    let entries = list.iter().filter_map(|f| Some((ty.fields()[*f].name().to_owned(), value_of(*f)?)));
-                    Value::Object(entries.collect())
-                }
-            },
+            ShownInput::Start(writes) => writes.as_result(),
+            ShownInput::Sent(payload) => payload.to_json().unwrap_or_default(),
+            ShownInput::State { state, present, reads, step, stop, ty } => {
+                let all: Vec<usize> = (0..ty.fields().len()).collect();
+                let list = reads.as_deref().unwrap_or(&all);
+                let value_of = |f: usize| match ty.fields()[f].kind() {
+                    FieldKind::IsLastStep => Some(json!(*step == stop - 1)),
+                    FieldKind::RemainingSteps => Some(json!(stop - step)),
+                    _ if present.has(f) => field_json(&**ty, state, f),
+                    _ => None,
+                };
+                let entries = list.iter().filter_map(|f| Some((ty.fields()[*f].name().to_owned(), value_of(*f)?)));
+                Value::Object(entries.collect())
+            }
+        }
+    }
+}
+
+/// What of the state a run showed last.
+pub enum Shown {
+    /// Nothing.
+    Nothing,
+    /// The state as it was in the end.
+    Last(View),
+    /// An earlier one.
+    Earlier(ShownState),
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shown::Nothing => f.write_str("Nothing"),
+            Shown::Last(_) => f.write_str("Last"),
+            Shown::Earlier(_) => f.write_str("Earlier"),
+        }
+    }
+}
+
+/// How a run ended.
+pub(crate) struct RunEnd {
+    pub(crate) state: Snapshot,
+    pub(crate) shown: Shown,
+    /// The questions that wait.
+    pub(crate) interrupts: Vec<Interrupt>,
+}
+
+impl Shown {
+    /// What was shown last, as JSON, of this state at the end; null if it was nothing.
+    pub(crate) fn json(&self, state: &Snapshot) -> Value {
+        match self {
+            Shown::Nothing => Value::Null,
+            Shown::Last(view) => view.json(state),
+            Shown::Earlier(values) => values.json(),
+        }
+    }
+}
+
+/// The form in which a handle gives states: a type of [`State`], or JSON ([`Value`]) where the type is not known.
+///
+/// Handles have it as their parameter, which is JSON unless it is said otherwise. It cannot be implemented for other types.
+///
+/// ```
+/// use superstep::{AgentState, Form};
+/// fn is_form<F: Form>() {}
+/// is_form::<AgentState>();
+/// is_form::<serde_json::Value>();
+/// ```
+pub trait Form: sealed::Show {}
+
+impl<F: sealed::Show> Form for F {}
+
+pub(crate) mod sealed {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::{Shown, ShownState};
+    use crate::state::State;
+    use crate::state::erased::Snapshot;
+
+    /// How states are given in a form.
+    pub trait Show: Clone + Send + Sync + Sized + 'static {
+        /// What a snapshot shows.
+        fn of(shown: &ShownState) -> Arc<Self>;
+
+        /// What a run gives back.
+        fn ended(state: Snapshot, shown: &Shown) -> Self;
+    }
+
+    impl<S: State> Show for S {
+        fn of(shown: &ShownState) -> Arc<Self> {
+            shown.state.share()
+        }
+
+        fn ended(state: Snapshot, _: &Shown) -> Self {
+            Arc::unwrap_or_clone(state.into_shared())
+        }
+    }
+
+    impl Show for Value {
+        fn of(shown: &ShownState) -> Arc<Self> {
+            Arc::new(shown.json())
+        }
+
+        fn ended(state: Snapshot, shown: &Shown) -> Self {
+            shown.json(&state)
         }
     }
 }
