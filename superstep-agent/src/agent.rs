@@ -21,7 +21,8 @@ use superstep::{
 use crate::changes::Changes;
 use crate::middleware::Middleware;
 use crate::model::{ChatModel, Settings};
-use crate::tool::{IntoTools, Tool, ToolNode};
+use crate::tool::{IntoTools, Tool};
+use crate::tool_node::ToolNode;
 pub use prompt::Prompt;
 pub use state::{ReactState, ReactStateUpdate};
 use structured::Structured;

@@ -37,6 +37,7 @@ pub mod team;
 #[cfg(any(feature = "__http", feature = "mcp"))]
 mod tls;
 pub mod tool;
+mod tool_node;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
 pub use chat::ChatAgent;
@@ -55,10 +56,8 @@ pub use provider::chat_model;
 pub use provider::{OpenAi, OpenAiResponses};
 pub use superstep::{Agent, AgentState, EchoAgent};
 pub use superstep_derive::tool;
-pub use tool::{
-    IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolNode, ToolOutput, ToolSpec,
-    tools_condition,
-};
+pub use tool::{IntoToolOutput, IntoTools, Json, OnToolError, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+pub use tool_node::{ToolNode, tools_condition};
 
 #[cfg(all(doctest, feature = "openai", feature = "anthropic", feature = "gemini"))]
 #[doc = include_str!("../../docs/models.md")]

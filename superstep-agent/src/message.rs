@@ -3,6 +3,8 @@
 mod filter;
 mod langchain;
 mod openai;
+mod origin;
+mod tally;
 mod trim;
 
 pub use filter::{MessageFilter, filter_messages};
@@ -10,6 +12,8 @@ pub use langchain::{from_langchain, to_langchain};
 #[cfg(feature = "openai")]
 pub(crate) use openai::{Listener, arguments};
 pub use openai::{from_openai, to_openai};
+pub(crate) use origin::{answer_instead, refuses, written_by};
+pub(crate) use tally::{SUMMARY, Tally, in_place_of, is_summary};
 pub use trim::{Trim, approximate_tokens, trim_messages};
 
 /// Why a message cannot be read or written in a form.

@@ -3,12 +3,10 @@
 mod approval;
 mod fallback;
 mod limits;
-mod origin;
 mod redact;
 mod retry_model;
 mod speaker;
 mod summarize;
-mod tally;
 mod waiting;
 
 use std::future::Future;
@@ -25,12 +23,10 @@ pub use approval::{
 };
 pub use fallback::Fallback;
 pub use limits::{LimitReached, Limits, OnLimit, Per};
-pub(crate) use origin::{answer_instead, refuses, written_by};
 pub use redact::{Blocked, Place, Redact, Redaction, Sensitive};
 pub use retry_model::RetryModel;
 use speaker::Speaker;
 pub use summarize::{HistoryLimit, Summarize};
-pub(crate) use tally::{Tally, is_summary};
 pub(crate) use waiting::{settled_last, why_not_called};
 
 /// A part of an agent's loop.

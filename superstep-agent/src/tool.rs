@@ -1,9 +1,9 @@
 //! Tools: what a model may call, what they know of the run, and what they give back.
 
+mod calls;
 mod context;
 mod error;
-mod events;
-mod node;
+mod list;
 mod output;
 mod policy;
 
@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use superstep::JsonMap;
 
+pub(crate) use calls::{open_calls, or_only_leaving};
 pub use context::{FromToolContext, ToolContext};
 pub use error::ToolError;
-pub use node::{ToolNode, tools_condition};
-pub(crate) use node::{Tools, open_calls, or_only_leaving};
+pub(crate) use list::Tools;
 pub use output::{IntoToolOutput, Json, ToolOutput};
+pub(crate) use policy::unknown_tool;
 pub use policy::{ErrorHandler, OnToolError};
 
 /// Something that a model can call.

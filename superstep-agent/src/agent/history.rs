@@ -1,8 +1,9 @@
 //! Conversations that a provider accepts: every tool call has its answer, and has it at once.
 
+use crate::message::answer_instead;
 use superstep::{Message, ToolCall};
 
-use crate::middleware::{answer_instead, why_not_called};
+use crate::middleware::why_not_called;
 
 /// The same conversation, in which every result stands directly behind its call, and calls that were cut off are
 /// answered too.

@@ -1,8 +1,9 @@
 //! Where an agent goes on.
 
+use crate::message::refuses;
 use superstep::{END, Goto, Message, Role, Send, ToolCall};
 
-use crate::middleware::{Jump, refuses};
+use crate::middleware::Jump;
 use crate::model::is_paused;
 use crate::tool::{open_calls, or_only_leaving};
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::message::Tally;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -11,7 +12,7 @@ use superstep::{BoxError, Context, Conversation, Field, StateNode, Update};
 
 use super::ModelSource;
 use super::history::with_all_answers;
-use crate::middleware::{AskModel, Middleware, ModelAsk, Tally};
+use crate::middleware::{AskModel, Middleware, ModelAsk};
 use crate::model::{ChatRequest, InForm, ModelError};
 
 /// The value where it belongs, and what it took.

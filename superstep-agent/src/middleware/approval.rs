@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::message::answer_instead;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use superstep::{Block, BoxError, Context, Conversation, Message, Role, ToolCall};
 
 use super::waiting::{settled, settled_last, waiting};
-use super::{AskModel, Hooks, Middleware, ModelAsk, Turn, answer_instead};
+use super::{AskModel, Hooks, Middleware, ModelAsk, Turn};
 use crate::model::ModelError;
 use crate::tool::open_calls;
 

@@ -5,11 +5,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::message::{Tally, answer_instead, written_by};
 use async_trait::async_trait;
 use superstep::{BoxError, Context, Conversation, Message, ToolCall, Usage};
 
-use super::tally::Tally;
-use super::{Hooks, Jump, Middleware, Turn, answer_instead, written_by};
+use super::{Hooks, Jump, Middleware, Turn};
 use crate::tool::open_calls;
 
 const WRITER: &str = "limits";

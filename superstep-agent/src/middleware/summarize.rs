@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::message::{SUMMARY, in_place_of, is_summary};
 use async_trait::async_trait;
 use superstep::{BoxError, Context, Conversation, Message, Role, ToolCall};
 
-use super::tally::{SUMMARY, in_place_of};
-use super::{Hooks, Middleware, Turn, is_summary};
+use super::{Hooks, Middleware, Turn};
 use crate::model::{ChatModel, ChatRequest};
 
 const PROMPT: &str = "You are given the older part of a conversation. Write down what somebody needs to know who carries \

@@ -1,5 +1,6 @@
 //! An agent that another calls as a tool.
 
+use crate::message::Tally;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use superstep::{Block, CompiledStateGraph, Conversation, Message, Persist, Role};
 
 use crate::__private::arguments;
-use crate::middleware::Tally;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 
 /// An agent as a tool: it is given a request in words, works on it by itself, and its last message is the result.

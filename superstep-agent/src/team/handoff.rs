@@ -2,13 +2,13 @@
 
 use std::marker::PhantomData;
 
+use crate::message::answer_instead;
 use async_trait::async_trait;
 use serde_json::Value;
 use superstep::{Command, Conversation, Goto, Message, MessageKind, ToolCall};
 
 use super::member::{in_a_name, shared};
 use crate::agent::ReactState;
-use crate::middleware::answer_instead;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec, open_calls};
 
 /// The mark of the answer with which a conversation was handed over.

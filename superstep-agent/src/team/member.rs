@@ -1,5 +1,6 @@
 //! An agent as a part of a team: what it is given, and what the others learn of its work.
 
+use crate::message::{answer_instead, is_summary, written_by};
 use superstep::{
     CompiledStateGraph, Conversation, FieldKind, MappedGraph, Message, NodeOptions, Persist, Role, StateGraph,
     ToolCall, Update,
@@ -7,7 +8,6 @@ use superstep::{
 
 use super::error::TeamMistake;
 use super::handoff::handed_to;
-use crate::middleware::{answer_instead, is_summary, written_by};
 
 /// The name of graphs that were given none.
 const NAMELESS: &str = "graph";

@@ -10,7 +10,7 @@ use superstep::{
 };
 
 use super::ToolError;
-use crate::middleware::Tally;
+use crate::message::Tally;
 
 /// The result of a tool: what the model reads, what it does not, and what happens to the graph.
 ///

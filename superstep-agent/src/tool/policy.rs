@@ -46,7 +46,7 @@ impl OnToolError {
     }
 
     /// What the model is told, or what the run fails with.
-    pub(super) fn answer(&self, error: ToolError, call: &ToolCall) -> Result<String, BoxError> {
+    pub(crate) fn answer(&self, error: ToolError, call: &ToolCall) -> Result<String, BoxError> {
         let words = match self {
             _ if is_question(&error) => None,
             OnToolError::TellInvalid | OnToolError::Tell if error.is_invalid() => Some(invalid_arguments(&error, call)),
@@ -70,7 +70,7 @@ fn invalid_arguments(error: &ToolError, call: &ToolCall) -> String {
     )
 }
 
-pub(super) fn unknown_tool(name: &str, known: &[String]) -> String {
+pub(crate) fn unknown_tool(name: &str, known: &[String]) -> String {
     format!("Error: {name} is not a valid tool, try one of [{}].", known.join(", "))
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn written_by(message: Message, writer: &str) -> Message {
 }
 
 /// Who wrote the message, if a part of the agent did.
-pub(super) fn writer(message: &Message) -> Option<&str> {
+pub(crate) fn writer(message: &Message) -> Option<&str> {
     match &message.kind {
         MessageKind::Rich(rich) => rich.response.get(WRITER)?.as_str(),
         _ => None,
@@ -20,7 +20,7 @@ pub(super) fn writer(message: &Message) -> Option<&str> {
 }
 
 /// Whether this part of the agent wrote the message.
-pub(super) fn is_written_by(message: &Message, name: &str) -> bool {
+pub(crate) fn is_written_by(message: &Message, name: &str) -> bool {
     writer(message) == Some(name)
 }
 

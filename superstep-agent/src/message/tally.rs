@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use superstep::{Message, MessageKind, Role, ToolCall, Usage};
 
-use super::origin::{is_written_by, writer};
+use super::origin::{is_written_by, writer, written_by};
 
 /// The mark of messages that stand for others.
-pub(super) const SUMMARY: &str = "summarize";
+pub(crate) const SUMMARY: &str = "summarize";
 /// Whether a message stands for others.
 pub(crate) fn is_summary(message: &Message) -> bool {
     is_written_by(message, SUMMARY)
@@ -24,11 +24,11 @@ const TOOK: &str = "took";
 /// What messages took.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    pub(super) model_calls: u64,
+    pub(crate) model_calls: u64,
     /// By the names of the tools.
-    pub(super) tool_calls: BTreeMap<String, u64>,
+    pub(crate) tool_calls: BTreeMap<String, u64>,
     /// What each answer of a model took; what a summary stands for took is one of them.
-    pub(super) usages: Vec<Usage>,
+    pub(crate) usages: Vec<Usage>,
 }
 
 /// What a summary stands for: all of it, and what belongs to the run that it was made in.
@@ -40,7 +40,7 @@ struct Replaced {
 
 impl Tally {
     /// Of the whole conversation.
-    pub(super) fn of_thread(messages: &[Message]) -> Self {
+    pub(crate) fn of_thread(messages: &[Message]) -> Self {
         Self::of(messages, |replaced| &replaced.thread)
     }
 
@@ -89,7 +89,7 @@ impl Tally {
     }
 
     /// The calls of a tool, or of all.
-    pub(super) fn calls_of(&self, tool: Option<&str>) -> u64 {
+    pub(crate) fn calls_of(&self, tool: Option<&str>) -> u64 {
         match tool {
             Some(tool) => self.tool_calls.get(tool).copied().unwrap_or_default(),
             None => self.tool_calls.values().sum(),
@@ -104,7 +104,7 @@ impl Tally {
         message.with_rich(|rich| drop(rich.response.insert(TOOK.to_owned(), kept)))
     }
 
-    pub(super) fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         total(&self.usages).map_or(0, |usage| usage.total())
     }
 }
@@ -126,13 +126,13 @@ fn is_carried_out(call: &ToolCall, later: &[Message]) -> bool {
 }
 
 /// A summary that keeps the tally of what it stands for, its own making included.
-pub(super) fn in_place_of(summary: Message, messages: &[Message], making: &Message) -> Message {
+pub(crate) fn in_place_of(summary: Message, messages: &[Message], making: &Message) -> Message {
     let made = Tally::of_answer(making);
     let mut replaced = Replaced { thread: Tally::of_thread(messages), run: Tally::of_run(messages) };
     replaced.thread.add(&made);
     replaced.run.add(&made);
     let kept = serde_json::to_value(replaced).expect("a tally is numbers by names");
-    super::written_by(summary, SUMMARY).with_rich(|rich| drop(rich.response.insert(REPLACED.to_owned(), kept)))
+    written_by(summary, SUMMARY).with_rich(|rich| drop(rich.response.insert(REPLACED.to_owned(), kept)))
 }
 
 fn replaced(message: &Message) -> Option<Replaced> {

@@ -1,21 +1,23 @@
 //! The node that carries out what a model wants to call.
 
-use std::collections::HashMap;
+mod events;
+
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use superstep::{
-    BoxError, Command, Context, Conversation, END, Interrupted, IntoOutcome, Message, Next, Node, NodeInput, Outcome,
-    START, StateGraph, ToolCall,
+    BoxError, Command, Context, Conversation, END, Interrupted, IntoOutcome, Next, Node, NodeInput, Outcome, START,
+    StateGraph, ToolCall,
 };
 use tokio::sync::Semaphore;
 
-use super::events::CallEvents;
-use super::policy::{OnToolError, unknown_tool};
-use super::{IntoTools, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::middleware::{CallTool, Middleware, ToolAsk};
+use crate::tool::{
+    IntoTools, OnToolError, Tool, ToolError, ToolOutput, Tools, open_calls, or_only_leaving, unknown_tool,
+};
+use events::CallEvents;
 
 /// Carries out the tool calls of the last message, all at once, and answers each of them.
 ///
@@ -55,15 +57,6 @@ pub struct ToolNode<S: Conversation> {
     around: Arc<[Arc<dyn Middleware<S>>]>,
 }
 
-/// Tools by their names, in the order in which the model is told about them.
-#[derive(Clone, Default)]
-pub(crate) struct Tools {
-    list: Vec<Arc<dyn Tool>>,
-    places: HashMap<String, usize>,
-    /// Names that two tools have, neither of which gives way.
-    clashes: Vec<String>,
-}
-
 /// How each call is carried out.
 #[derive(Debug, Clone)]
 struct CallSettings {
@@ -71,65 +64,6 @@ struct CallSettings {
     timeout: Option<Duration>,
     retries: u32,
     pause: Duration,
-}
-
-impl Tools {
-    pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) {
-        let name = tool.spec().name;
-        let Some(place) = self.places.get(&name).copied() else {
-            self.places.insert(name, self.list.len());
-            self.list.push(tool);
-            return;
-        };
-        let aside = match tool.giving_way() {
-            Some(aside) => Some(aside),
-            None => std::mem::replace(&mut self.list[place], tool).giving_way(),
-        };
-        match aside {
-            Some(aside) if !self.places.contains_key(&aside.spec().name) => self.add(aside),
-            Some(_) => tracing::warn!(tool = name, "a tool is left out, because all its names are taken"),
-            None => self.clashes.push(name),
-        }
-    }
-
-    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
-        self.list.iter().map(|tool| tool.spec()).collect()
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.places.get(name).map(|place| &self.list[*place])
-    }
-
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.list.iter().map(|tool| tool.spec().name).collect()
-    }
-
-    /// The names that no tool of somebody else can have.
-    pub(crate) fn own_names(&self) -> Vec<String> {
-        self.list.iter().filter(|tool| tool.giving_way().is_none()).map(|tool| tool.spec().name).collect()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// The tools that hand the conversation to somebody else.
-    pub(crate) fn leaving(&self) -> Vec<String> {
-        self.list.iter().filter(|tool| tool.hands_over()).map(|tool| tool.spec().name).collect()
-    }
-
-    /// The tools whose results are answers.
-    pub(crate) fn direct(&self) -> Vec<String> {
-        self.list.iter().filter(|tool| tool.returns_directly()).map(|tool| tool.spec().name).collect()
-    }
-}
-
-/// The calls, or only the first that hands the conversation over: after it, nobody would hear of the others.
-pub(crate) fn or_only_leaving(mut calls: Vec<ToolCall>, leaving: &[String]) -> Vec<ToolCall> {
-    match calls.iter().position(|call| leaving.contains(&call.name)) {
-        Some(place) => vec![calls.swap_remove(place)],
-        None => calls,
-    }
 }
 
 impl<S: Conversation> Clone for ToolNode<S> {
@@ -335,21 +269,8 @@ impl<S: Conversation> Node<S> for ToolNode<S> {
 
     fn mistakes(&self) -> Vec<String> {
         let twice = |name: &String| format!("two tools are named `{name}`; give one of them another name");
-        self.tools.clashes.iter().map(twice).chain(self.mistakes.iter().cloned()).collect()
+        self.tools.clashes().iter().map(twice).chain(self.mistakes.iter().cloned()).collect()
     }
-}
-
-/// The calls of the model's last message that no tool has answered.
-///
-/// # Errors
-/// If there is no message of a model.
-pub(crate) fn open_calls(messages: &[Message]) -> Result<Vec<ToolCall>, BoxError> {
-    let last = messages.iter().rposition(|m| m.role() == Some(superstep::Role::Assistant));
-    let Some(last) = last else {
-        return Err("there is no message of a model whose tool calls could be carried out".into());
-    };
-    let is_open = |call: &&ToolCall| !messages[last + 1..].iter().any(|m| m.answers() == Some(&*call.id));
-    Ok(messages[last].tool_calls().filter(is_open).cloned().collect())
 }
 
 /// What a tool gave back, as a change of the graph. The call is answered in any case.

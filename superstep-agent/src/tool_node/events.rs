@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use superstep::{Context, Conversation, Error, Interrupted, ToolCall, ToolEvent};
 
-use super::{ToolError, ToolOutput};
 use crate::message::to_langchain;
 use crate::middleware::Middleware;
+use crate::tool::{ToolError, ToolOutput};
 
 /// A call, as the stream hears of it.
 pub(super) struct CallEvents<'a, S: Conversation> {
