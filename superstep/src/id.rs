@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use uuid::{Builder, Uuid};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 /// Names a checkpoint. Ids made later in one process are greater, and so are ids made after a thread was
@@ -165,45 +166,26 @@ impl CheckpointId {
 /// The ticks from the Gregorian calendar to the Unix epoch.
 const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
 
-/// A random UUID, version 4.
+/// A random UUID, version 4. It names messages, which come many in a step, so its bits are a hash of secret keys and a
+/// count, without a call of the system for each.
 pub(crate) fn random_uuid() -> String {
     static SEED: OnceLock<[RandomState; 2]> = OnceLock::new();
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let seed = SEED.get_or_init(|| [RandomState::new(), RandomState::new()]);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let [high, low] = [0, 1].map(|i| u128::from(seed[i].hash_one(count)));
-    let bits = (high << 64 | low) & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-    Uuid(bits).to_string()
-}
-
-/// The textual form of a UUID.
-struct Uuid(u128);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [b'-'; 36];
-        let mut at = 0;
-        for nibble in (0..32).rev() {
-            if matches!(at, 8 | 13 | 18 | 23) {
-                at += 1;
-            }
-            text[at] = HEX[(self.0 >> (nibble * 4)) as usize & 0xf];
-            at += 1;
-        }
-        f.write_str(std::str::from_utf8(&text).expect("hex digits are text"))
-    }
+    Builder::from_random_bytes((high << 64 | low).to_be_bytes()).into_uuid().to_string()
 }
 
 impl fmt::Display for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.as_u128()), f)
+        fmt::Display::fmt(&Uuid::from_u128(self.as_u128()), f)
     }
 }
 
 impl fmt::Debug for CheckpointId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.as_u128()), f)
+        fmt::Display::fmt(&Uuid::from_u128(self.as_u128()), f)
     }
 }
 
@@ -211,9 +193,8 @@ impl FromStr for CheckpointId {
     type Err = InvalidId;
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
-        let digits: String = text.chars().filter(|c| *c != '-').collect();
-        let bits = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32);
-        bits.and_then(NonZeroU128::new).map(Self).ok_or_else(|| InvalidId(text.to_owned()))
+        let bits = Uuid::try_parse(text).ok().and_then(|uuid| NonZeroU128::new(uuid.as_u128()));
+        bits.map(Self).ok_or_else(|| InvalidId(text.to_owned()))
     }
 }
 
@@ -260,13 +241,13 @@ impl TaskId {
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.0), f)
+        fmt::Display::fmt(&Uuid::from_u128(self.0), f)
     }
 }
 
 impl fmt::Debug for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Uuid(self.0), f)
+        fmt::Display::fmt(&Uuid::from_u128(self.0), f)
     }
 }
 

@@ -3,6 +3,8 @@
 //! A branching line is drawn as a junction, `┬` or `┼`; where one line merely crosses another, the upright one is drawn
 //! through and the other is interrupted. So a line can be followed without knowing the graph.
 
+use unicode_width::UnicodeWidthChar;
+
 use super::layout::{Arrow, Frame, Heading, Label, Metrics, NodeBox, Point, Scene, Wire, lay_out};
 use super::{Drawing, END, START};
 
@@ -79,36 +81,7 @@ pub(super) fn text_width(text: &str) -> i32 {
 }
 
 fn char_width(c: char) -> i32 {
-    match u32::from(c) {
-        0x300..=0x36f | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe00..=0xfe0f | 0xfe20..=0xfe2f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0x303e
-        | 0x3041..=0xa4cf
-        | 0xa960..=0xa97f
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1f64f
-        | 0x1f680..=0x1f6ff
-        | 0x1f900..=0x1f9ff
-        | 0x1fa70..=0x1faff
-        | 0x20000..=0x3fffd
-        | 0x231a..=0x231b
-        | 0x23e9..=0x23ec
-        | 0x26a1
-        | 0x2705
-        | 0x2728
-        | 0x274c
-        | 0x274e
-        | 0x2753..=0x2755
-        | 0x2757
-        | 0x2795..=0x2797
-        | 0x2b50
-        | 0x2b55 => 2,
-        _ => 1,
-    }
+    c.width().map_or(1, |width| width as i32)
 }
 
 /// What a cell shows, which decides its colour.

@@ -234,11 +234,7 @@ impl NodeBuilder {
 pub trait StepFn<Args>: Send + Sync + 'static {
     /// Starts it.
     #[doc(hidden)]
-    fn start(
-        &self,
-        value: Value,
-        cx: Option<&Context>,
-    ) -> Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
+    fn start(&self, value: Value, cx: Option<&Context>) -> StepFuture;
 
     /// Whether it asks for anything besides the value.
     #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! When a request that failed is sent again.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -64,37 +64,15 @@ pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let date = UNIX_EPOCH + Duration::from_secs(http_date(value)?);
+    let date = httpdate::parse_http_date(value.trim()).ok()?;
     Some(date.duration_since(now).unwrap_or_default())
-}
-
-/// Seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date(text: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, date) = text.trim().split_once(", ")?;
-    let words: Vec<&str> = date.split(' ').collect();
-    let [day, month, year, time, "GMT"] = words[..] else { return None };
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
-    let clock: Vec<u64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [hours, minutes, seconds] = clock[..] else { return None };
-    if !(1970..10_000).contains(&year) || !(1..=31).contains(&day) {
-        return None;
-    }
-    Some(((days_before(year, month) + day - 1) * 24 + hours) * 3600 + minutes * 60 + seconds)
-}
-
-/// Days from the first of January 1970 to the first of a month.
-fn days_before(year: u64, month: u64) -> u64 {
-    const DAYS: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let leap_days = (1970..year).filter(|year| is_leap(*year)).count() as u64 + u64::from(month > 2 && is_leap(year));
-    (year - 1970) * 365 + leap_days + DAYS[month as usize - 1]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, SystemTime, UNIX_EPOCH, backoff, retry_after};
+    use std::time::UNIX_EPOCH;
+
+    use super::{Duration, SystemTime, backoff, retry_after};
 
     fn at(seconds: u64) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(seconds)
