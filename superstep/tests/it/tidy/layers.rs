@@ -1,4 +1,5 @@
-//! The layers of the library: the order in which `lib.rs` lists its modules is the order of who may use whom.
+//! The layers of the library: the order in which `lib.rs` lists its modules is the order of who may use whom, and the
+//! picture in `ARCHITECTURE.md` shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,6 +27,20 @@ fn modules_use_only_those_listed_before_them() {
 }
 
 #[test]
+fn the_picture_of_the_layers_is_the_list_of_modules() {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(crate_root.join("../ARCHITECTURE.md")).unwrap();
+    let shown = pictured(&page);
+    let listed = layers(&fs::read_to_string(crate_root.join("src/lib.rs")).unwrap());
+    assert_eq!(shown, listed, "the picture in `ARCHITECTURE.md` (left), the modules of `lib.rs` (right)");
+}
+
+#[test]
+fn a_picture_lists_modules_before_its_bars() {
+    assert_eq!(pictured("text\n```layers\na b  │ first\nc │ `d`, e\n```\nf │ g"), ["a", "b", "c"]);
+}
+
+#[test]
 fn imports_are_found_wherever_they_stand() {
     let found = |source: &str| used(source.parse().expect("it is Rust")).into_iter().collect::<Vec<_>>();
     assert_eq!(found("use crate::state::State; fn f() { crate::engine::run(x); }"), ["engine", "state"]);
@@ -42,6 +57,14 @@ fn back_edges_are_those_against_the_order() {
         ("engine".to_owned(), BTreeSet::from(["state".to_owned(), "Name".to_owned()])),
     ]);
     assert_eq!(back_edges(&imports, &layers), BTreeSet::from(["id -> engine".to_owned()]));
+}
+
+/// The modules in the picture of the layers, from top to bottom.
+fn pictured(page: &str) -> Vec<String> {
+    let picture = page.split("```layers").nth(1).and_then(|rest| rest.split("```").next());
+    let lines = picture.expect("there is a picture of the layers").lines();
+    let modules = lines.filter_map(|line| line.split_once('│')).flat_map(|(modules, _)| modules.split_whitespace());
+    modules.map(str::to_owned).collect()
 }
 
 /// The modules that `lib.rs` declares, in its order.
