@@ -26,7 +26,7 @@ pub use options::{CachePolicy, NodeDefaults, NodeOptions};
 pub use outcome::{IntoOutcome, Outcome, OutcomeResult, update_outcome};
 
 /// A node of graphs over `S`.
-pub(crate) struct BoxedNode<S> {
+pub struct BoxedNode<S> {
     pub(crate) node: AnyNode,
     state: PhantomData<fn(S)>,
 }

@@ -176,7 +176,6 @@ where
     W::Mutation: Clone + 'static,
     M: MergeStrategy<W> + 'static,
 {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<Workflow<W>> {
         let mistakes = self.mistakes();
         let levels = self.branches.iter().map(|(_, branch)| branch.node.levels).max().unwrap_or_default();

@@ -236,7 +236,6 @@ impl Context {
 /// A graph over the same state is a node: it gets the state and gives back its output fields.
 #[diagnostic::do_not_recommend]
 impl<S: Persist> IntoNode<S, GraphMarker> for CompiledStateGraph<S> {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let graph = self.with_codec(Codec::of());
         let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());
@@ -349,7 +348,6 @@ where
     O: Fn(&C) -> Out + Send + Sync + 'static,
     Out: IntoUpdate<S>,
 {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let (graph, input, output) = (self.graph, self.input, Arc::new(self.output));
         let (steers, levels, subgraph) = (graph.steers(), graph.core.plan.levels, graph.clone().as_subgraph());

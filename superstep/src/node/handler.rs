@@ -206,13 +206,11 @@ handlers!([], [A], [A, B], [A, B, C], [A, B, C, D], [A, B, C, D, E], [A, B, C, D
 pub trait IntoNode<S: State, Marker> {
     /// Erases its type.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let (steers, asks, narrows) = (F::steers(), F::asks(), F::narrows());
         let handler = Arc::new(self);
@@ -229,7 +227,6 @@ pub struct NodeMarker;
 pub struct GraphMarker;
 #[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         boxed_node(Arc::new(self))
     }
@@ -241,7 +238,6 @@ pub struct Boxed<M>(std::marker::PhantomData<M>);
 
 #[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, Boxed<NodeMarker>> for Box<N> {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         boxed_node::<S, N>(Arc::from(self))
     }
@@ -263,7 +259,6 @@ pub struct StateNodeMarker;
 
 #[diagnostic::do_not_recommend]
 impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         boxed_state_node(Arc::new(self))
     }
@@ -271,7 +266,6 @@ impl<S: State, N: StateNode<S>> IntoNode<S, StateNodeMarker> for N {
 
 #[diagnostic::do_not_recommend]
 impl<S: State, N: StateNode<S>> IntoNode<S, Boxed<StateNodeMarker>> for Box<N> {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         boxed_state_node::<S, N>(Arc::from(self))
     }
@@ -296,7 +290,6 @@ pub struct PartialMarker;
 
 #[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, A: PartialAgent<State = S>> IntoNode<S, PartialMarker> for A {
-    #[allow(private_interfaces)]
     fn into_node(self) -> BoxedNode<S> {
         let agent = Arc::new(self);
         let run = move |state: S| {
