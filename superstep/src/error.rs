@@ -394,7 +394,7 @@ pub(crate) enum StorageFailure {
 pub enum ErrorKind {
     /// The run used up its steps before it came to an end.
     RecursionLimit,
-    /// There was nothing to start with: no input, and no saved work to go on with.
+    /// There was nothing to start with: no input, and no saved work to resume.
     EmptyInput,
     /// A node returned something that its graph cannot take.
     InvalidUpdate,

@@ -358,7 +358,7 @@ impl IntoUpdate<JsonState> for Value {
         }
     }
 
-    /// As the input of a run, null is no input: it goes on with what is left to do, like [`GoOn`](crate::GoOn).
+    /// As the input of a run, null is no input: it resumes what is left to do, like [`GoOn`](crate::GoOn).
     fn is_nothing(&self) -> bool {
         self.is_null()
     }

@@ -54,7 +54,7 @@ pub trait IntoInput<S: State, Marker> {
     fn into_input(self) -> RunInput;
 }
 
-/// Goes on with what is left to do on a thread.
+/// Resumes what is left to do on a thread.
 ///
 /// ```
 /// # use superstep::{AgentState, CompiledStateGraph, Error, GoOn, Output};

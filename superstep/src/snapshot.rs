@@ -115,7 +115,7 @@ impl<S> StateSnapshot<S> {
 
 impl<S> StateSnapshot<S> {
     /// Whether nothing is left to do. `next` leaves out tasks whose results are saved, so it is empty too when a run
-    /// was killed after the last task of a step and before its checkpoint; resuming then goes on with that step.
+    /// was killed after the last task of a step and before its checkpoint; resuming then continues that step.
     pub fn is_done(&self) -> bool {
         self.tasks.is_empty()
     }

@@ -350,7 +350,7 @@ impl<S: State> Thread<S> {
     pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
         let run = self.graph.invoke(input).thread(self.name.to_string());
         if !self.namespace.is_empty() {
-            return run.refused("a subgraph goes on with the graph around it; resume that graph's thread");
+            return run.refused("a subgraph resumes with the graph around it; resume that graph's thread");
         }
         match self.checkpoint {
             Some(id) => run.checkpoint(id),

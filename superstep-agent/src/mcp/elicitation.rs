@@ -23,7 +23,7 @@ use super::calls::Whose;
 /// # let interrupt = Interrupt::new("0123456789abcdef0123456789abcdef", value);
 /// let question: Elicitation = interrupt.value_as()?;
 /// assert_eq!((question.server.as_str(), question.message.as_str()), ("travel", "Which seat?"));
-/// // The run goes on with it: `app.invoke(Resume::value(answer)).thread("t")`.
+/// // The run resumes with it: `app.invoke(Resume::value(answer)).thread("t")`.
 /// let answer = question.accept(json!({ "seat": "12A" }));
 /// # let _ = answer;
 /// # Ok::<(), serde_json::Error>(())

@@ -10,7 +10,7 @@ use crate::changes::Changes;
 /// Agents that hand the conversation to each other, as peers.
 ///
 /// Each has a [`handoff_tool`](super::handoff_tool) for every other that it may turn to. The next run of the thread
-/// goes on with the agent that had the conversation last: the conversation itself tells who that was.
+/// resumes with the agent that had the conversation last: the conversation itself tells who that was.
 ///
 /// ```
 /// use superstep::{MemorySaver, Message, ToolCall};

@@ -1,5 +1,5 @@
 //! `#[serde(..)]` beside `#[state(..)]`: a state is saved and shown field by field, so what serde is told about
-//! the struct would be passed over. Better to say so.
+//! the struct would be ignored. Better to say so.
 
 use syn::Attribute;
 

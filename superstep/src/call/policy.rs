@@ -233,7 +233,7 @@ impl NodeError {
         self.failure.kind
     }
 
-    /// The error itself; when the step is gone on with later, only kind and message are left.
+    /// The error itself; when the step is resumed later, only kind and message are left.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_deref()
     }

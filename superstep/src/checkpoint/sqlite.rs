@@ -357,7 +357,7 @@ impl Checkpointer for SqliteSaver {
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
         let mut expired = 0;
         for thread in self.read(|work| work.expired()).await? {
-            // One that was used meanwhile stays; a claim that came to nothing was none.
+            // One that was used meanwhile stays; a claim that was never used was none.
             let spaces = self.change(move |work| work.forget_expired(&thread)).await?;
             expired += usize::from(!spaces.is_empty());
             self.clear(spaces).await?;

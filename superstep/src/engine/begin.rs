@@ -165,7 +165,7 @@ impl Run {
             let start = Start::Writes { writes: self.savable(writes)?, goto };
             self.take_input(start).await?;
         } else if self.config.resuming.is_none() {
-            return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to go on with"));
+            return Err(Error::new(ErrorKind::EmptyInput, "there is no input, and no saved work to resume"));
         }
         self.tell_subgraphs(resuming, time_travel, bound);
         Ok(())
@@ -201,7 +201,7 @@ impl Run {
         Ok(whole)
     }
 
-    /// Work for a node that is gone is not passed over in silence.
+    /// Work for a node that is gone is not ignored in silence.
     fn refuse_lost_work(&self) -> Result<(), Error> {
         let (Some(node), Some(saver)) = (self.live.lost.first(), &self.saver) else { return Ok(()) };
         let inside = match &*saver.namespace {

@@ -98,7 +98,7 @@ impl Bridge {
         matches!((self.name.as_deref(), plan.given_name()), (Some(saved), Some(name)) if saved != name)
     }
 
-    /// Whether another graph saved, with nothing in common that this one could go on with: no node, and no field either or
+    /// Whether another graph saved, with nothing in common that this one could resume: no node, and no field either or
     /// the graphs have different names. A migration of the state says that it is the same graph.
     pub(super) fn is_of_another_graph(&self, plan: &Plan) -> bool {
         let has_field = || self.fields.iter().any(|name| plan.field_named(name).is_some());

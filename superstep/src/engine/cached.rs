@@ -179,7 +179,7 @@ impl Known {
     }
 }
 
-/// Waits for the task that computes the result of `job`, and runs `job` if that came to nothing.
+/// Waits for the task that computes the result of `job`, and runs `job` if that failed.
 pub(super) async fn follow(landing: Landing, known: Known, job: Job) -> Finished {
     landing.wait().await;
     let ix = job.ix;

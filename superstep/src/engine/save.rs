@@ -183,7 +183,7 @@ impl Saver {
             tracing::warn!(
                 thread = &*self.thread,
                 graph = &*plan.name,
-                "the thread was saved by a graph of which this one has no node; it goes on with the fields that both have"
+                "the thread was saved by a graph of which this one has no node; it resumes with the fields that both have"
             );
         }
         Ok((claim.head, found))

@@ -61,7 +61,7 @@ impl Run {
     /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
     pub(super) async fn put_checkpoint(&mut self, source: Source) -> Result<(), Error> {
         self.source = Some(source);
-        // Names of before are those of the tasks of the checkpoint before.
+        // Previous names are those of the tasks of the previous checkpoint.
         self.live.former = None;
         match &self.saver {
             None => self.checkpoint = None,

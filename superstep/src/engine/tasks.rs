@@ -89,7 +89,7 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
                 task.timeout = send.timeout.clone();
                 tasks.push(task);
             }
-            _ => tracing::warn!(node = &*send.node, "a send to an unknown node is passed over"),
+            _ => tracing::warn!(node = &*send.node, "a send to an unknown node is ignored"),
         }
     }
     let pull = |node: usize| {

@@ -265,7 +265,7 @@ impl TaskWrites {
         Ok(())
     }
 
-    /// The writes of a saved record. Writes to what the graph no longer has are passed over.
+    /// The writes of a saved record. Writes to what the graph no longer has are ignored.
     pub(crate) fn from_record(plan: &Plan, record: &TaskRecord) -> Result<Self, CodecError> {
         let mut writes = Self::only(Rest {
             error: record.error.clone(),

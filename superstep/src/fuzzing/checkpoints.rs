@@ -91,7 +91,7 @@ fn forged(codec: RowCodec<'_>, part: Part, data: &[u8]) -> Result<Raw, Checkpoin
     Ok(raw)
 }
 
-/// Looks at a thread, and goes on with it, whose latest record was changed.
+/// Reads a thread whose latest record was changed, and resumes it.
 fn go_on(change: impl FnOnce(&mut CheckpointRecord)) {
     let [older, mut newer] = records().clone();
     change(&mut newer);

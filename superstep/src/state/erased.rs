@@ -324,7 +324,7 @@ impl<S: State> Typed<S> {
                 Some(field) => places.push(Place::of(put, field, 0, at)),
                 None => {
                     let field = S::name_of(&put.write);
-                    tracing::warn!(field, node, "a write to a field that the state does not have is passed over");
+                    tracing::warn!(field, node, "a write to a field that the state does not have is ignored");
                 }
             }
         }

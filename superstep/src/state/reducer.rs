@@ -256,7 +256,7 @@ impl<T: PartialOrd> Reducer<T> for MaxReducer {
 pub struct AddMessages;
 
 impl Reducer<Vec<Message>> for AddMessages {
-    /// As [`add_messages`], but a removal of a message that is not there is passed over.
+    /// As [`add_messages`], but a removal of a message that is not there is ignored.
     fn merge(&self, current: Vec<Message>, update: Vec<Message>) -> Vec<Message> {
         let known: std::collections::HashSet<String> =
             current.iter().chain(&update).filter(|m| !m.is_removal()).filter_map(|m| m.id.clone()).collect();

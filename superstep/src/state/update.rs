@@ -200,7 +200,7 @@ pub trait IntoUpdate<S: State> {
     /// Turns it into an update.
     fn into_update(self) -> Update<S>;
 
-    /// Whether it is not even an empty update, so that a run on it goes on with what is left to do.
+    /// Whether it is not even an empty update, so that a run on it resumes what is left to do.
     #[doc(hidden)]
     fn is_nothing(&self) -> bool {
         false

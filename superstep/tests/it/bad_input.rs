@@ -56,7 +56,7 @@ async fn a_run_needs_a_thread_if_it_is_saved() {
 async fn nothing_to_start_with_is_an_error() {
     let app = saved(&mut a_b_c());
     let error = app.invoke(GoOn).thread("t").await.unwrap_err();
-    check(&error, ErrorKind::EmptyInput, "there is no input, and no saved work to go on with");
+    check(&error, ErrorKind::EmptyInput, "there is no input, and no saved work to resume");
     assert!(app.thread("t").history().await.unwrap().is_empty());
 }
 

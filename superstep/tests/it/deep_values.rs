@@ -380,7 +380,7 @@ impl Hook for Behind {
     }
 }
 
-/// Such bytes were passed over.
+/// Such bytes were ignored.
 #[tokio::test]
 async fn bytes_behind_the_value_of_a_field_are_an_error() {
     for field in ["chain", "log"] {

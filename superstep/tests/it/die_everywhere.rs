@@ -1,6 +1,6 @@
 //! Durability, by dying at every call of the checkpointer.
 //!
-//! A whole run is counted call by call, then repeated with a fault at each call, and gone on with over the
+//! A whole run is counted call by call, then repeated with a fault at each call, and resumed over the
 //! same storage. What must hold: the thread comes to the same end with the same history, and no task whose
 //! writes were saved runs again.
 
@@ -92,7 +92,7 @@ async fn saved_thread(saver: &Faulty) -> String {
     trace(&graph(saver.clone().mended()).thread("t")).await.expect("nothing goes wrong")
 }
 
-/// What a caller does who knows nothing but the thread: start it, answer it, or go on with it.
+/// What a caller does who knows nothing but the thread: start it, answer it, or resume it.
 async fn go_on(app: &CompiledStateGraph<Board>, durability: Durability) -> Result<Option<Output<Board>>, Error> {
     let seen = app.thread("t").state().await?;
     // A step whose tasks have all finished has nothing next, but it is not committed yet.

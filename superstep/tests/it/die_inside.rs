@@ -42,7 +42,7 @@ fn nested(saver: Faulty) -> CompiledStateGraph<Notes> {
         .expect("no mistakes")
 }
 
-/// Goes on with a thread as its state says, to its end; gives the values.
+/// Resumes a thread as its state says, to its end; gives the values.
 async fn to_the_end<S: State, F, Fut>(thread: impl Fn() -> Thread<S>, step: F) -> Result<String, Error>
 where
     F: Fn(What) -> Fut,

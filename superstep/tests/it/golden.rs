@@ -80,7 +80,7 @@ async fn write(saver: SqliteSaver) {
     app.invoke(input("fail")).thread("failed").await.unwrap_err();
 }
 
-/// Finds in a database what [`write`] has put there, and goes on with it.
+/// Finds in a database what [`write`] has put there, and resumes it.
 async fn holds(script: &str, name: &str, seal: Seal) {
     let file = fresh(name);
     Connection::open(&file).unwrap().execute_batch(script).unwrap();

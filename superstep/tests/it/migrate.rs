@@ -217,7 +217,7 @@ macro_rules! asks_twice {
     }};
 }
 
-/// An error handler runs again when its step is gone on with: of what it wrote first and then, under two versions of the
+/// An error handler runs again when its step is resumed: of what it wrote first and then, under two versions of the
 /// state, a record was saved that nobody could read. With durability `exit` it was so with any task that had finished.
 #[tokio::test]
 async fn a_step_that_two_versions_of_the_program_worked_on_can_be_read() {

@@ -74,7 +74,7 @@ async fn sqlite_savers_that_share_a_database_answer_as_the_model_does() {
 }
 
 /// A thread was deleted after its input had been saved, and then made again as a copy, with another row of the same id: a
-/// step after that was cut from the input of before.
+/// step after that was cut from the previous input.
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn what_a_saver_remembers_of_a_thread_ends_with_the_claim() {

@@ -58,7 +58,7 @@ async fn a_run_takes_no_more_steps_than_its_limit() {
                 "{error}"
             );
         }
-        // What was done is saved, and a later run goes on with it.
+        // What was done is saved, and a later run resumes there.
         let out = app.invoke(GoOn).thread("t").await.unwrap();
         assert_eq!(out.state.log, ["a", "b", "c"], "limit {limit}");
     }

@@ -131,7 +131,7 @@ async fn a_graph_with_a_migration_of_the_state_is_the_same_graph() {
     assert_eq!(graph.compile().unwrap().get_state("1").await.unwrap().state.lines, ["write"]);
 }
 
-/// Graphs without a name whose nodes were all replaced may be one graph: they go on with the fields that both have.
+/// Graphs without a name whose nodes were all replaced may be one graph: they resume with the fields that both have.
 #[tokio::test]
 async fn a_thread_of_a_graph_with_other_nodes_and_the_same_fields_goes_on_with_a_warning() {
     let saver = MemorySaver::new();

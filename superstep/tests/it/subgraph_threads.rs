@@ -186,7 +186,7 @@ async fn a_subgraph_goes_on_with_its_parent_only() {
     for kind in kinds {
         let app = waiting(kind(&mut asking(&Count::default()))).await;
         let error = inside(&app.thread("t")).await.resume().await.unwrap_err();
-        let words = "a subgraph goes on with the graph around it; resume that graph's thread";
+        let words = "a subgraph resumes with the graph around it; resume that graph's thread";
         assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, words));
     }
 }

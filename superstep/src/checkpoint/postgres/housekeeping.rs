@@ -37,14 +37,14 @@ impl PostgresSaver {
             let expired: &[Param<'_>] = params![thread => TEXT, self.ttl => INT8];
             let rows = work.transact(&[(sql::SHUT, by_name), (sql::FORGET_EXPIRED, expired)]).await?;
             let gone: Vec<i64> = self.columns(&rows[1], 0)?;
-            // One that was used meanwhile, or forgotten by someone else, had none; nor had a claim that came to nothing.
+            // One that was used meanwhile, or forgotten by someone else, had none; nor had a claim that was never used.
             forgotten += usize::from(!gone.is_empty());
             work.clear_all(&gone).await?;
         }
         Ok(forgotten)
     }
 
-    /// Forgets claims of long ago that came to nothing, if threads do not expire.
+    /// Forgets claims of long ago that were never used, if threads do not expire.
     pub(super) async fn forget_idle(&self) -> Result<(), CheckpointError> {
         let client = self.client().await?.unhurried();
         let work = self.work(&client);

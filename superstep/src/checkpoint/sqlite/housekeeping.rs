@@ -235,7 +235,7 @@ impl Work<'_> {
         self.column(sql::EXPIRED, [cutoff])
     }
 
-    /// Forgets some claims of long ago that came to nothing, and says how many.
+    /// Forgets some claims of long ago that were never used, and says how many.
     pub(super) fn forget_idle(&self) -> Result<usize, CheckpointError> {
         let before = SystemTime::now().checked_sub(IDLE).unwrap_or(SystemTime::UNIX_EPOCH);
         self.done(self.run(sql::REMOVE_IDLE, params![micros(before), BATCH as i64]))

@@ -1,6 +1,6 @@
 //! Transactions of several round trips.
 //!
-//! Their process may stop between two of them. So the server ends a transaction that nobody goes on with, and who waits
+//! Their process may stop between two of them. So the server ends a transaction that nobody continues, and who waits
 //! for a lock waits only for a while: nobody is kept from a thread for ever.
 
 use std::pin::pin;

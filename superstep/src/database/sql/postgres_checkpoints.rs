@@ -1,7 +1,7 @@
 //! PostgreSQL: checkpoints.
 //!
 //! Who writes to a thread holds its row: `FOR SHARE` to add to it, `FOR NO KEY UPDATE` to take away from it, so that
-//! both wait for each other and for claims. A statement that has waited goes on with the snapshot that it began with;
+//! both wait for each other and for claims. A statement that has waited continues with the snapshot that it began with;
 //! only rows that it locks or changes are looked at again. So a statement that adds locks every row that it relies on,
 //! and one that takes away comes after another one that took the lock.
 
