@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use superstep::{
-    Checkpointer, DatabaseError, MemorySaver, PostgresDatabase, PostgresSaver, SqliteDatabase, SqliteSaver,
-};
+use superstep::{Checkpointer, MemorySaver};
+use superstep_postgres::{PostgresDatabase, PostgresSaver};
+use superstep_sqlite::DatabaseError;
+use superstep_sqlite::{SqliteDatabase, SqliteSaver};
 
 /// The kinds of checkpointer that a scenario can be run with.
 #[derive(Debug, Clone, Copy, Default)]

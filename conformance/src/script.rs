@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use superstep::{
-    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, DatabaseError,
-    Durability, Filter, GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume,
-    SearchQuery, Source, State, StateSnapshot, Store, Streaming, Superstep, TaskSnapshot, Thread, Update,
+    CheckpointId, CheckpointRef, Checkpointer, Command, CompiledEntrypoint, CompiledStateGraph, Durability, Filter,
+    GoOn, Goto, Invoke, JsonState, ListQuery, Mode, NamespaceQuery, Output, Persist, Resume, SearchQuery, Source,
+    State, StateSnapshot, Store, Streaming, Superstep, TaskSnapshot, Thread, Update,
 };
+use superstep_sqlite::DatabaseError;
 
 use crate::app::{Runnable, update_of};
 use crate::expr::{Env, RunContext, equal};

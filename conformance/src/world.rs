@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use superstep::{
-    Checkpointer, CompilationError, CompiledStateGraph, DatabaseError, JsonState, MemoryCache, MemoryStore, Task,
-};
+use superstep::{Checkpointer, CompilationError, CompiledStateGraph, JsonState, MemoryCache, MemoryStore, Task};
+use superstep_sqlite::DatabaseError;
 
 use crate::build;
 use crate::saver::{Keeper, Kind};

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use superstep::{Checkpointer, PostgresDatabase, PostgresSaver, SqliteDatabase, SqliteSaver};
+use superstep::Checkpointer;
+use superstep_postgres::{PostgresDatabase, PostgresSaver};
+use superstep_sqlite::{SqliteDatabase, SqliteSaver};
 
 use crate::Result;
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use superstep::{CompiledStateGraph, DatabaseError, Durability, Error as RunError, EventData, GoOn, Mode, Thread};
+use superstep::{CompiledStateGraph, Durability, Error as RunError, EventData, GoOn, Mode, Thread};
+use superstep_sqlite::DatabaseError;
 
 use crate::Result;
 use crate::audit::{Audit, Audited};

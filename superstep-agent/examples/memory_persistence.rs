@@ -7,8 +7,9 @@
 
 use std::path::Path;
 
-use superstep::{BoxError, Message, Role, SqliteSaver};
+use superstep::{BoxError, Message, Role};
 use superstep_agent::{ChatRequest, ScriptedModel, create_react_agent};
+use superstep_sqlite::SqliteSaver;
 
 /// Stands for a model: it knows what it was told before.
 fn think(request: &ChatRequest) -> Message {

@@ -5,10 +5,6 @@
 
 mod flight;
 mod memory;
-#[cfg(feature = "postgres")]
-mod postgres;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,15 +15,8 @@ use bytes::Bytes;
 
 use crate::error::shown_in_words;
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::seal::Seal;
-
 pub(crate) use self::flight::{Flight, Landing, Turn, take_off};
 pub use self::memory::MemoryCache;
-#[cfg(feature = "postgres")]
-pub use self::postgres::PostgresCache;
-#[cfg(feature = "sqlite")]
-pub use self::sqlite::SqliteCache;
 
 /// A place to keep results that are costly to compute again.
 ///
@@ -146,29 +135,4 @@ impl CacheError {
     pub fn backend(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Backend(source.into())
     }
-}
-
-/// Seals and opens the values of a database, each bound to its key.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-impl Seal {
-    fn seal_cached(&self, namespace: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
-        self.seal(&[b"cache", namespace, key], value)
-    }
-
-    /// What cannot be opened is not there: it is computed again, and kept with the seal of now.
-    fn open_cached(&self, namespace: &[u8], key: &[u8], sealed: &[u8]) -> Option<Bytes> {
-        match self.open(&[b"cache", namespace, key], sealed) {
-            Ok(value) => Some(value.into_owned().into()),
-            Err(error) => {
-                tracing::debug!(%error, "a cached result cannot be opened");
-                None
-            }
-        }
-    }
-}
-
-/// The bytes of a namespace in a database: its labels as a JSON list, so that no two namespaces have the same.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-fn namespace_bytes(namespace: &[String]) -> Vec<u8> {
-    serde_json::json!(namespace).to_string().into_bytes()
 }

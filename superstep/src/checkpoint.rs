@@ -5,6 +5,7 @@
 //! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.
 
+pub mod backend;
 mod decide;
 mod error;
 mod few;
@@ -12,15 +13,9 @@ mod interrupt;
 mod lease;
 mod memory;
 mod name;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod prune;
 mod record;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) mod rows;
 mod shared_map;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -37,16 +32,12 @@ pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
 pub(crate) use name::{Labels, Texts};
 pub use name::{Name, Shape};
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresSaver;
 pub use prune::{Prune, Swept};
 pub(crate) use record::FORMAT;
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
 pub use shared_map::SharedMap;
-#[cfg(feature = "sqlite")]
-pub use sqlite::SqliteSaver;
 
 /// Where checkpoints are kept.
 ///
@@ -274,7 +265,7 @@ pub enum Durability {
 }
 
 /// A thread's name is any text that every database can keep.
-pub(crate) fn check_name(thread: &str) -> Result<(), CheckpointError> {
+pub fn check_name(thread: &str) -> Result<(), CheckpointError> {
     if thread.contains('\0') {
         let shown = thread.escape_debug();
         return Err(CheckpointError::refused(format!("thread `{shown}` holds a NUL character; remove it")));

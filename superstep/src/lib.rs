@@ -37,14 +37,11 @@
 //! |---|---|
 //! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
 //! | `schema` | JSON schema of states and inputs |
-//! | `postgres` | stores, caches and databases in PostgreSQL |
-//! | `postgres-tls` | encrypted connections to PostgreSQL |
-//! | `sqlite` | stores, caches and databases in SQLite files |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
 //! | `conformance` | suites that a checkpointer, store or cache of your own must pass |
-//! | `compression` | `Seal::compress`: smaller values on disk |
-//! | `encryption` | `Seal::encrypt`: values on disk that only your keys open |
+//!
+//! Checkpoints, stores and caches in databases are crates of their own: `superstep-sqlite` and `superstep-postgres`.
 
 // The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
 mod names;
@@ -55,22 +52,13 @@ mod blocking;
 mod id;
 mod value;
 mod message;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod clock;
-#[cfg_attr(
-    not(any(feature = "fuzzing", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "it is for what keeps values on disk")
-)]
-mod seal;
 mod state;
 mod channel;
 mod json;
 mod workflow;
 #[cfg(feature = "schema")]
 mod schema;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod database;
-mod checkpoint;
+pub mod checkpoint;
 pub mod store;
 mod cache;
 mod view;
@@ -88,17 +76,10 @@ mod thread;
 mod func;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 
-#[cfg(feature = "postgres")]
-pub use cache::PostgresCache;
-#[cfg(feature = "sqlite")]
-pub use cache::SqliteCache;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use call::{
     Context, Goto, Interrupted, Next, NodeError, Resume, RetryPolicy, Routes as RouteList, RunControl, Send,
@@ -108,25 +89,11 @@ pub use channel::{
     AnyValue, BinaryOperatorAggregate, Channel, DeltaChannel, EphemeralValue, JsonReducer, LastValue,
     LastValueAfterFinish, NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
-#[cfg(feature = "postgres")]
-pub use checkpoint::PostgresSaver;
-#[cfg(feature = "sqlite")]
-pub use checkpoint::SqliteSaver;
 pub use checkpoint::{
     CheckpointError, CheckpointErrorKind, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter,
     FieldRecord, FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField,
     Saving, Shape, SharedMap, Source, Swept, TaskRecord, WriteRecord,
 };
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use clock::Clock;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub use database::DatabaseError;
-#[cfg(feature = "postgres-tls")]
-pub use database::PostgresTls;
-#[cfg(feature = "sqlite")]
-pub use database::SqliteDatabase;
-#[cfg(feature = "postgres")]
-pub use database::{PostgresBuilder, PostgresDatabase};
 #[cfg(feature = "png")]
 pub use draw::DrawError;
 pub use draw::{Drawing, DrawnEdge, DrawnNode};
@@ -155,25 +122,16 @@ pub use plan::{Diagnostic, Migrated, SavedFields, Then};
 pub use run::{EventStream, GoOn, IntoInput, Invoke, Output, Streaming};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
-#[cfg(feature = "compression")]
-pub use seal::Compression;
-#[cfg(feature = "encryption")]
-pub use seal::{Key, KeyError, Keys};
-pub use seal::{Seal, SealError};
 pub use snapshot::{CheckpointRef, StateSnapshot, TaskSnapshot};
 pub use state::{
     AddMessages, AgentState, AgentStateUpdate, Append, Change, Codec, Conversation, Difference, Field, FieldKind,
     FieldSpec, IntoUpdate, MaxReducer, Persist, Put, Reducer, ReducerFn, Replace, Scratch, State, Sum, Update,
 };
-#[cfg(feature = "sqlite")]
-pub use store::SqliteStore;
 pub use store::{
     Clause, Comparison, Condition, Cursor, Embedder, FieldPath, Filter, Indexing, Item, MemoryStore, Metric, Namespace,
     NamespaceQuery, Near, NewItem, PutIf, PutOutcome, SearchPage, SearchQuery, Store, StoreError, StoreIndex, StoreOp,
     StoreReply, Ttl, TtlConfig,
 };
-#[cfg(feature = "postgres")]
-pub use store::{PostgresStore, VectorSearch};
 pub use stream::{
     DebugEvent, Event, EventData, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskMetadata, TaskStart, ToolEvent, Values,
 };
@@ -207,16 +165,16 @@ macro_rules! __schema {
 #[doc = include_str!("../../docs/from-langgraph.md")]
 struct FromLangGraph;
 
-#[cfg(all(doctest, feature = "compression", feature = "encryption", feature = "sqlite"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/encryption.md")]
 struct Encryption;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/migrations.md")]
 struct Migrations;
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/store.md")]
 struct StoreGuide;
 
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/storage.md")]
 struct StorageGuide;

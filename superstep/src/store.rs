@@ -16,15 +16,9 @@ mod namespace;
 mod op;
 mod page;
 mod path;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod prepare;
 mod query;
 mod rank;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod row;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod ttl;
 mod words;
 
@@ -44,11 +38,7 @@ pub use self::memory::MemoryStore;
 pub use self::namespace::Namespace;
 pub use self::op::{StoreOp, StoreReply};
 pub use self::path::FieldPath;
-#[cfg(feature = "postgres")]
-pub use self::postgres::{PostgresStore, VectorSearch};
 pub use self::query::{NamespaceQuery, Near, SearchPage, SearchQuery};
-#[cfg(feature = "sqlite")]
-pub use self::sqlite::SqliteStore;
 pub use self::ttl::{Ttl, TtlConfig};
 
 /// Long-term memory that outlives a thread.

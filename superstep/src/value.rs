@@ -12,9 +12,7 @@ use crate::wall::caught;
 
 pub(crate) use as_json::{decode_json, json_of};
 pub use blob::Blob;
-pub(crate) use bytes::{
-    DEEPEST, Reader, check_end, check_levels, decode, decode_in_place, encode, encode_into, is_deeper,
-};
+pub(crate) use bytes::{DEEPEST, check_levels, decode, decode_in_place, encode, encode_into, is_deeper};
 pub use payload::Payload;
 
 /// Encodes values: a panic of one is an error.

@@ -5,6 +5,9 @@ use crate::{Result, command};
 use std::collections::{BTreeMap, BTreeSet};
 
 const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
+/// What keeps values on a disk: only the crates of databases build it.
+const DATABASES: [&str; 7] =
+    ["aes-gcm", "deadpool-postgres", "libsqlite3-sys", "lz4_flex", "rusqlite", "superstep-storage", "tokio-postgres"];
 /// What speaks HTTP, TLS and MCP.
 const CLIENTS: [&str; 5] = ["h2", "hyper", "reqwest", "rmcp", "rustls"];
 const TLS_STACKS: [&str; 6] = ["boring", "native-tls", "openssl", "rustls", "s2n-tls", "schannel"];
@@ -22,9 +25,9 @@ pub(crate) fn run() -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
-/// A package with some features, and what holds for all that it makes its users build.
+/// Packages with some features, and what holds for all that they make their users build.
 struct Build {
-    package: &'static str,
+    packages: Vec<&'static str>,
     features: Vec<&'static str>,
     most: usize,
     /// Whether each crate has one version and none builds C.
@@ -37,35 +40,49 @@ struct Build {
 type Versions<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 fn builds() -> Vec<Build> {
-    let agent = |features: &[&'static str], most, has, lacks| Build {
-        package: "superstep-agent",
-        features: features.to_vec(),
-        most,
-        is_lean: false,
-        has,
-        lacks,
-    };
-    let lean = |package, most| Build { package, features: Vec::new(), most, is_lean: true, has: &[], lacks: &CLIENTS };
-    let mut builds = vec![lean("superstep", 45), lean("superstep-agent", 55)];
-    builds.extend(PROVIDERS.map(|provider| agent(&[provider], 130, &["reqwest", "rustls"], &["rmcp"])));
-    builds.push(agent(&["mcp"], 160, &["rmcp"], &[]));
-    let everything = [&PROVIDERS[..], &["mcp", "superstep/postgres-tls"]].concat();
-    builds.push(agent(&everything, 200, &["rmcp", "tokio-postgres-rustls"], &[]));
+    let mut builds = vec![
+        lean("superstep", 45),
+        with("superstep", &["conformance", "png", "schema"], 90, &[], &DATABASES),
+        with("superstep-sqlite", &["compression", "encryption"], 90, &["rusqlite"], &["tokio-postgres"]),
+        with("superstep-postgres", &["compression", "encryption", "tls"], 140, &["rustls"], &["rusqlite"]),
+        lean("superstep-agent", 55),
+    ];
+    let provider = |name| with("superstep-agent", &[name], 130, &["reqwest", "rustls"], &["rmcp"]);
+    builds.extend(PROVIDERS.map(provider));
+    builds.push(with("superstep-agent", &["mcp"], 160, &["rmcp"], &DATABASES));
+    let everything = ["superstep-agent/openai", "superstep-agent/mcp", "superstep-postgres/tls"];
+    let mut all = with("superstep-agent", &everything, 200, &["rmcp", "tokio-postgres-rustls"], &[]);
+    all.packages.push("superstep-postgres");
+    builds.push(all);
     builds
+}
+
+fn lean(package: &'static str, most: usize) -> Build {
+    Build { is_lean: true, ..with(package, &[], most, &[], &CLIENTS) }
+}
+
+fn with(
+    package: &'static str,
+    features: &[&'static str],
+    most: usize,
+    has: &'static [&'static str],
+    lacks: &'static [&'static str],
+) -> Build {
+    Build { packages: vec![package], features: features.to_vec(), most, is_lean: false, has, lacks }
 }
 
 impl Build {
     fn name(&self) -> String {
         match self.features.join(", ") {
-            features if features.is_empty() => self.package.to_owned(),
-            features => format!("{} with {features}", self.package),
+            features if features.is_empty() => self.packages.join(", "),
+            features => format!("{} with {features}", self.packages.join(", ")),
         }
     }
 
     fn tree(&self) -> Result<String> {
-        let arguments = ["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}", "--package"];
-        let features = self.features.join(",");
-        command::output(command::cargo().args(arguments).arg(self.package).args(["--features", &features]))
+        let arguments = ["tree", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
+        let packages = self.packages.iter().flat_map(|package| ["--package", package]);
+        command::output(command::cargo().args(arguments).args(packages).args(["--features", &self.features.join(",")]))
     }
 
     fn problems(&self, versions: &Versions) -> Vec<String> {
@@ -134,7 +151,7 @@ mod tests {
     use super::{Build, versions};
 
     fn lean(most: usize) -> Build {
-        Build { package: "a", features: Vec::new(), most, is_lean: true, has: &[], lacks: &["reqwest"] }
+        Build { lacks: &["reqwest"], ..super::lean("a", most) }
     }
 
     #[track_caller]

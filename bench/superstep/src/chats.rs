@@ -4,7 +4,8 @@ use crate::{Bench, SYSTEM};
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use superstep::{CompiledStateGraph, Message, Role, SqliteSaver, ToolCall};
+use superstep::{CompiledStateGraph, Message, Role, ToolCall};
+use superstep_sqlite::SqliteSaver;
 use superstep_agent::{
     ChatModel, ChatRequest, ChunkStream, ModelError, ModelErrorKind, ReactState, create_react_agent, tool,
 };

@@ -3,7 +3,8 @@ use crate::common::{SAVED_BYTES_PER_STEP, drop_db, fresh_db, median, report};
 use crate::graphs::{react_saved, run_react_saved};
 use crate::{Bench, SYSTEM};
 use serde_json::{Value, json};
-use superstep::{Durability, SqliteSaver};
+use superstep::Durability;
+use superstep_sqlite::SqliteSaver;
 
 /// The turns of each of many threads: enough that the first and the last saves do not matter.
 const TURNS_OF_A_THREAD: usize = 25;

@@ -3,7 +3,8 @@ use crate::common::{postgres_address, report};
 use crate::graphs::{react_saved, run_react_saved};
 use crate::{Bench, SYSTEM};
 use serde_json::json;
-use superstep::{Durability, PostgresDatabase, PostgresSaver};
+use superstep::Durability;
+use superstep_postgres::{PostgresDatabase, PostgresSaver};
 use tokio_postgres::{Client, NoTls};
 
 const TIMED: &str = "bench_timed";

@@ -7,25 +7,27 @@ use crate::id::CheckpointId;
 
 /// What there is in the namespace that someone writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// The latest checkpoint.
-    pub(crate) head: Option<CheckpointId>,
+    pub head: Option<CheckpointId>,
     /// Whether the checkpoint is there that is built on, or written under.
-    pub(crate) has_base: bool,
+    pub has_base: bool,
 }
 
 /// Where a checkpoint wants to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Successor {
-    pub(crate) id: CheckpointId,
-    pub(crate) base: Option<CheckpointId>,
+pub struct Successor {
+    /// Names the row.
+    pub id: CheckpointId,
+    /// The checkpoint whose fields it takes over where they did not change.
+    pub base: Option<CheckpointId>,
     /// Which one its maker takes for the latest.
-    pub(crate) head: Option<CheckpointId>,
+    pub head: Option<CheckpointId>,
 }
 
 /// What becomes of a checkpoint that is not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// It becomes the latest.
     Save,
     /// It is the latest already: whoever saved it did not hear the answer.
@@ -40,14 +42,14 @@ impl From<&CheckpointRecord> for Successor {
 
 impl Lease<'_> {
     /// Refuses whoever does not hold the thread, whose latest claim gave this epoch; none if there is no such thread.
-    pub(crate) fn check(&self, latest: Option<Epoch>) -> Result<(), CheckpointError> {
+    pub fn check(&self, latest: Option<Epoch>) -> Result<(), CheckpointError> {
         if latest == Some(self.epoch) { Ok(()) } else { Err(CheckpointError::fenced(self.thread, self.epoch, latest)) }
     }
 }
 
 impl Facts {
     /// Whether whoever holds the thread may save a checkpoint.
-    pub(crate) fn decide_put(&self, lease: Lease<'_>, next: Successor) -> Result<Decision, CheckpointError> {
+    pub fn decide_put(&self, lease: Lease<'_>, next: Successor) -> Result<Decision, CheckpointError> {
         if self.head == Some(next.id) {
             return Ok(Decision::Known);
         }
@@ -61,7 +63,7 @@ impl Facts {
     }
 
     /// Whether whoever holds the thread may save what a task wrote under a checkpoint.
-    pub(crate) fn decide_writes(&self, under: CheckpointId) -> Result<(), CheckpointError> {
+    pub fn decide_writes(&self, under: CheckpointId) -> Result<(), CheckpointError> {
         if self.has_base {
             return Ok(());
         }

@@ -7,8 +7,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-use std::sync::LazyLock;
 
 use crate::value::Blob;
 
@@ -139,15 +137,6 @@ impl fmt::Debug for Name {
 /// ```
 #[derive(Clone)]
 pub struct Shape(Arc<Labels>);
-
-impl Shape {
-    /// An empty one; all of them share their memory.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) fn none() -> Self {
-        static NONE: LazyLock<Shape> = LazyLock::new(|| Blob::default().into());
-        NONE.clone()
-    }
-}
 
 impl Shape {
     /// The place of a name among those of the graph.

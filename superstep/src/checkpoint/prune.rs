@@ -69,18 +69,20 @@ impl Prune {
 }
 
 /// The root's checkpoints that stay.
-pub(crate) struct Kept<'a> {
+#[derive(Debug)]
+pub struct Kept<'a> {
     root: &'a HashSet<CheckpointId>,
     newest: Option<CheckpointId>,
 }
 
 impl<'a> Kept<'a> {
-    pub(crate) fn new(root: &'a HashSet<CheckpointId>) -> Self {
+    /// These stay.
+    pub fn new(root: &'a HashSet<CheckpointId>) -> Self {
         Self { root, newest: root.iter().max().copied() }
     }
 
     /// Whether a checkpoint of a subgraph stays that ran under this one of the root.
-    pub(crate) fn keeps(&self, namespace: &str, is_latest: bool, under: Option<CheckpointId>) -> bool {
+    pub fn keeps(&self, namespace: &str, is_latest: bool, under: Option<CheckpointId>) -> bool {
         // It runs just now, if the root's own checkpoint is not saved yet.
         let is_running = under > self.newest;
         let under_kept = under.is_some_and(|under| self.root.contains(&under));
@@ -110,4 +112,11 @@ pub struct Swept {
     pub expired: usize,
     /// Records that belonged to no thread; a sound database has none.
     pub orphans: usize,
+}
+
+impl Swept {
+    /// So many threads had expired, and so many records belonged to no thread.
+    pub fn new(expired: usize, orphans: usize) -> Self {
+        Self { expired, orphans }
+    }
 }

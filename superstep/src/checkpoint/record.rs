@@ -39,7 +39,13 @@ impl Source {
     /// By number; a released number never changes, and four of them fit into two bits.
     const ALL: [Source; 4] = [Source::Input, Source::Loop, Source::Update, Source::Fork];
 
-    pub(crate) fn number(self) -> u8 {
+    /// Its number, for those who keep one.
+    ///
+    /// ```
+    /// use superstep::Source;
+    /// assert_eq!(Source::from_number(Source::Update.number()), Some(Source::Update));
+    /// ```
+    pub fn number(self) -> u8 {
         match self {
             Source::Input => 0,
             Source::Loop => 1,
@@ -48,7 +54,8 @@ impl Source {
         }
     }
 
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
+    /// The one with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
@@ -107,6 +114,38 @@ pub struct CheckpointRecord {
     pub writes: Vec<TaskRecord>,
 }
 
+impl CheckpointRecord {
+    /// A first checkpoint without fields; all else is set afterwards.
+    ///
+    /// ```
+    /// use superstep::{Blob, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Source};
+    ///
+    /// let mut record = CheckpointRecord::new(CheckpointId::from_u128(2), Source::Loop, 1);
+    /// record.base = Some(CheckpointId::from_u128(1));
+    /// record.fields.push(FieldRecord::new("topic".into(), FieldValue::Whole(Blob::from(&b"tea"[..]))));
+    /// assert_eq!(record.fields.len(), 1);
+    /// ```
+    pub fn new(id: CheckpointId, source: Source, step: i64) -> Self {
+        Self {
+            format: FORMAT,
+            id,
+            parent: None,
+            base: None,
+            head: None,
+            run: None,
+            source,
+            step,
+            created_at: SystemTime::now(),
+            metadata: SharedMap::default(),
+            parents: SharedMap::default(),
+            shape: Blob::default().into(),
+            control: Blob::default(),
+            fields: Few::new(),
+            writes: Vec::new(),
+        }
+    }
+}
+
 /// A changed field.
 ///
 /// ```
@@ -119,6 +158,13 @@ pub struct FieldRecord {
     pub name: Name,
     /// Its value.
     pub value: FieldValue,
+}
+
+impl FieldRecord {
+    /// A field with what a checkpoint holds of it.
+    pub fn new(name: Name, value: FieldValue) -> Self {
+        Self { name, value }
+    }
 }
 
 /// What a checkpoint holds of a field.
@@ -169,7 +215,7 @@ impl crate::id::OfTask for TaskRecord {
 
 impl TaskRecord {
     /// The record of a task that wrote nothing yet.
-    pub(crate) fn new(task: TaskId, path: Name) -> Self {
+    pub fn new(task: TaskId, path: Name) -> Self {
         Self { task, path, writes: Few::new(), error: None, handled: false, interrupts: None, resume: None }
     }
 
@@ -203,6 +249,13 @@ pub struct WriteRecord {
     pub value: Blob,
     /// Whether it replaces the value past the reducer.
     pub overwrite: bool,
+}
+
+impl WriteRecord {
+    /// A value that is merged into the field, or replaces what is there.
+    pub fn new(channel: Name, value: Blob, overwrite: bool) -> Self {
+        Self { channel, value, overwrite }
+    }
 }
 
 /// A checkpoint as a checkpointer gives it back: with all its fields and its pending writes.

@@ -73,10 +73,10 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
 }
 
 /// A reader of `MessagePack`.
-pub(crate) type Reader<'a> = rmp_serde::Deserializer<ReadRefReader<'a, [u8]>>;
+type Reader<'a> = rmp_serde::Deserializer<ReadRefReader<'a, [u8]>>;
 
 /// Refuses bytes behind what was read.
-pub(crate) fn check_end(reader: &mut Reader<'_>) -> Result<(), CodecError> {
+fn check_end(reader: &mut Reader<'_>) -> Result<(), CodecError> {
     match <IgnoredAny as serde::Deserialize>::deserialize(reader) {
         Err(Error::InvalidMarkerRead(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         _ => Err(CodecError::new("there are bytes behind its value that are no part of it; the value was changed")),

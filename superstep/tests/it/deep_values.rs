@@ -90,7 +90,6 @@ async fn no_field_is_saved_too_deep(saver: impl Checkpointer + Clone) {
 
 #[tokio::test]
 async fn a_field_that_could_not_be_read_back_is_not_saved() {
-    #[cfg(feature = "postgres")]
     if std::env::var("SUPERSTEP_TEST_POSTGRES").is_err() {
         return no_field_is_saved_too_deep(MemorySaver::new()).await;
     }

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 
 use expect_test::{Expect, expect};
 use rusqlite::Connection;
-use superstep::{
-    BoxError, Checkpointer, Compression, Context, GoOn, Interrupted, Keys, ListQuery, Prune, Resume, START, Seal,
-    SqliteSaver, StateGraph,
-};
+use superstep::{BoxError, Checkpointer, Context, GoOn, Interrupted, ListQuery, Prune, Resume, START, StateGraph};
+use superstep_sqlite::SqliteSaver;
+use superstep_storage::{Compression, Keys, Seal};
 
 use crate::support::{Count, Notes, NotesUpdate, says, trace};
 

@@ -21,10 +21,7 @@ mod event_metadata;
 mod faulty;
 mod forms;
 mod functions;
-#[cfg(all(feature = "fuzzing", feature = "sqlite"))]
-mod fuzz_corpus;
 mod given_contexts;
-#[cfg(all(feature = "sqlite", feature = "conformance", feature = "compression", feature = "encryption"))]
 mod golden;
 mod graph_settings;
 mod hidden_fields;
@@ -38,16 +35,13 @@ mod messages;
 mod migrate;
 #[cfg(feature = "conformance")]
 mod model;
-#[cfg(feature = "sqlite")]
 mod moved_rows;
 mod nesting;
 mod panics;
 mod parallel_saves;
 mod parent_commands;
 mod paths;
-#[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "postgres")]
 mod postgres_saver;
 mod pregel_nodes;
 mod pushed_messages;
@@ -58,17 +52,12 @@ mod retry;
 mod rich_messages;
 mod run_options;
 mod save_queue;
-#[cfg(feature = "fuzzing")]
-mod seal;
-#[cfg(all(feature = "encryption", any(feature = "sqlite", feature = "postgres")))]
 mod sealed;
 mod seeds;
 mod shared_threads;
 mod shown_when_saved;
 mod spans;
-#[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(feature = "sqlite")]
 mod sqlite_saver;
 mod store;
 mod streams;
@@ -81,7 +70,6 @@ mod tidy;
 mod time_travel;
 mod timeouts;
 mod tool_events;
-#[cfg(any(feature = "postgres", all(feature = "sqlite", feature = "conformance")))]
 mod trouble;
 mod typed_equals_dynamic;
 mod ui;

@@ -3,7 +3,6 @@
 //! A backend plays as many sequences as `SUPERSTEP_MODEL_SEQUENCES` says, on as many databases at once as there are
 //! processors; `CONTRIBUTING.md` has the command for a long run.
 
-#[cfg(feature = "sqlite")]
 mod in_turns;
 
 use std::thread::available_parallelism;
@@ -13,7 +12,6 @@ use superstep::{Checkpointer, MemorySaver};
 
 /// After how many rows, and of how many pieces, a saver makes outlines. With an outline at every second to fifth row,
 /// all that is about them happens in short sequences too; `None` is as everyone has it.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) const INTERVALS: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
 
 /// How many sequences a backend plays.
@@ -49,12 +47,11 @@ async fn memory_saver_answers_as_the_model_does() {
     play(|| async { MemorySaver::new() }, sequences(), 1_000_000_000).await;
 }
 
-#[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_saver_answers_as_the_model_does() {
     for (interval, seed) in INTERVALS.into_iter().zip(2..) {
         let make = move || async move {
-            let saver = superstep::SqliteSaver::memory().unwrap();
+            let saver = superstep_sqlite::SqliteSaver::memory().unwrap();
             interval.into_iter().fold(saver, |saver, (every, many)| saver.outlines(every, many))
         };
         play(make, sequences() / 4, seed * 1_000_000_000).await;
@@ -62,12 +59,11 @@ async fn sqlite_saver_answers_as_the_model_does() {
 }
 
 /// What a saver remembers of the rows that it wrote must not be believed when others have written or removed some.
-#[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_savers_that_share_a_database_answer_as_the_model_does() {
     let make = || async {
-        let database = superstep::SqliteDatabase::memory().unwrap();
-        let saver = |every| superstep::SqliteSaver::new(&database).outlines(every, 2);
+        let database = superstep_sqlite::SqliteDatabase::memory().unwrap();
+        let saver = |every| superstep_sqlite::SqliteSaver::new(&database).outlines(every, 2);
         in_turns::InTurns::new([3, 4, 2].map(saver).into())
     };
     play(make, sequences() / 4, 11_000_000_000).await;
@@ -75,9 +71,8 @@ async fn sqlite_savers_that_share_a_database_answer_as_the_model_does() {
 
 /// A thread was deleted after its input had been saved, and then made again as a copy, with another row of the same id: a
 /// step after that was cut from the previous input.
-#[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn what_a_saver_remembers_of_a_thread_ends_with_the_claim() {
-    let make = || async { superstep::SqliteSaver::memory().unwrap().outlines(5, 3) };
+    let make = || async { superstep_sqlite::SqliteSaver::memory().unwrap().outlines(5, 3) };
     checkpointer::model(make, 150, 9_000_018_750).await.assert();
 }

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use superstep::{
-    AgentState, Checkpointer, CompiledStateGraph, Context, Durability, EchoAgent, ListQuery, Message, START, Seal,
-    SqliteSaver, StateGraph,
+    AgentState, Checkpointer, CompiledStateGraph, Context, Durability, EchoAgent, ListQuery, Message, START, StateGraph,
 };
+use superstep_sqlite::SqliteSaver;
+use superstep_storage::Seal;
 
 use crate::support::{Notes, NotesUpdate};
 
@@ -59,11 +60,7 @@ async fn after(name: &str, seal: &Seal, sql: &[&str]) -> [Result<usize, String>;
 }
 
 fn seals() -> Vec<Seal> {
-    vec![
-        Seal::new(),
-        #[cfg(feature = "encryption")]
-        Seal::new().encrypt(superstep::Keys::new("key", superstep::Key::from([7; 32]))),
-    ]
+    vec![Seal::new(), Seal::new().encrypt(superstep_storage::Keys::new("key", superstep_storage::Key::from([7; 32])))]
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use expect_test::{Expect, expect};
-use superstep::{DatabaseError, PostgresBuilder, PostgresDatabase};
+use superstep_postgres::{PostgresBuilder, PostgresDatabase};
+use superstep_storage::DatabaseError;
 
 use crate::support::postgres::address;
 
@@ -82,16 +83,6 @@ async fn a_database_that_is_not_there_is_named() {
     let text = error.to_string();
     assert!(text.ends_with("the server has no database of this name; create it first"), "{text}");
     assert!(text.contains("/postgres_missing`"), "{text}");
-}
-
-#[cfg(not(feature = "postgres-tls"))]
-#[tokio::test]
-async fn encryption_needs_its_feature() {
-    check(
-        PostgresDatabase::builder("postgres://agent@db/agents?sslmode=require"),
-        expect!["cannot open database `postgres://db/agents`: its address asks for encryption, which this build has not; turn on feature `postgres-tls`"],
-    )
-    .await;
 }
 
 #[test]

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use superstep::{
     AgentState, AgentStateUpdate, CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, CompiledStateGraph,
-    EchoAgent, Epoch, Lease, ListQuery, MemorySaver, Message, PostgresBuilder, PostgresDatabase, PostgresSaver, START,
-    StateGraph, TaskId, TaskRecord,
+    EchoAgent, Epoch, Lease, ListQuery, MemorySaver, Message, START, StateGraph, TaskId, TaskRecord,
 };
+use superstep_postgres::{PostgresBuilder, PostgresDatabase, PostgresSaver};
 use tokio_postgres::types::FromSqlOwned;
 
 /// A schema that nobody else uses.

@@ -1,10 +1,8 @@
 //! Sealed databases through their life: encryption is turned on, keys are changed, old ones are taken away.
 
 use bytes::Bytes;
-use superstep::{
-    AgentState, Cache, CacheKey, Checkpointer, CompiledStateGraph, EchoAgent, Key, Keys, Message, START, Seal,
-    StateGraph,
-};
+use superstep::{AgentState, Cache, CacheKey, Checkpointer, CompiledStateGraph, EchoAgent, Message, START, StateGraph};
+use superstep_storage::{Key, Keys, Seal};
 
 fn keys(id: &str, byte: u8) -> Keys {
     Keys::new(id, Key::from([byte; 32]))
@@ -91,9 +89,8 @@ async fn cached_results_are_sealed<C: Cache>(cache: impl Fn(Seal) -> C) {
     assert_eq!(found(&new).await.unwrap(), "again");
 }
 
-#[cfg(feature = "sqlite")]
 mod sqlite {
-    use superstep::{SqliteCache, SqliteDatabase, SqliteSaver};
+    use superstep_sqlite::{SqliteCache, SqliteDatabase, SqliteSaver};
 
     use super::*;
 
@@ -149,9 +146,8 @@ mod sqlite {
     }
 }
 
-#[cfg(feature = "postgres")]
 mod postgres {
-    use superstep::{PostgresCache, PostgresDatabase, PostgresSaver};
+    use superstep_postgres::{PostgresCache, PostgresDatabase, PostgresSaver};
 
     use super::*;
     use crate::support::postgres::address;

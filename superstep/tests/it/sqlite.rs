@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use superstep::{DatabaseError, SqliteDatabase};
+use superstep_sqlite::SqliteDatabase;
+use superstep_storage::DatabaseError;
 
 #[tokio::test]
 async fn a_closed_database_can_be_opened_again_at_once() {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use superstep::{
     AgentState, AgentStateUpdate, BoxError, CheckpointErrorKind, CheckpointId, CheckpointRecord, Checkpointer,
-    CompiledStateGraph, Durability, END, Lease, ListQuery, MemorySaver, Message, Prune, START, SqliteSaver, State,
-    StateGraph,
+    CompiledStateGraph, Durability, END, Lease, ListQuery, MemorySaver, Message, Prune, START, State, StateGraph,
 };
+use superstep_sqlite::SqliteSaver;
 
 async fn model(state: AgentState) -> AgentStateUpdate {
     let answer = random(state.messages.len() as u64, 1000);

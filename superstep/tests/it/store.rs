@@ -6,14 +6,11 @@ mod conditions;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod cursor;
-#[cfg(feature = "sqlite")]
 mod differential;
-#[cfg(feature = "sqlite")]
 mod files;
 mod embedder;
 mod filter;
 mod limits;
-#[cfg(feature = "postgres")]
 mod servers;
 mod ttl;
 

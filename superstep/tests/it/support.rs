@@ -1,7 +1,6 @@
 //! What the tests of runs share: a small state, and histories and events without ids.
 
 pub(crate) mod hooked;
-#[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod random_graphs;
 pub(crate) mod savers;

@@ -15,25 +15,18 @@ use crate::support::{Count, Notes, NotesUpdate, a_b_c, events, says};
 type Saver = Arc<dyn Checkpointer>;
 
 /// Checkpointers that nobody has used.
-#[cfg_attr(
-    not(feature = "postgres"),
-    expect(unused_variables, clippy::unused_async, reason = "only PostgreSQL is waited for, and has tests by name")
-)]
 async fn savers(name: &str) -> Vec<Saver> {
     Vec::from([
         Arc::new(MemorySaver::new()) as Saver,
-        #[cfg(feature = "sqlite")]
-        Arc::new(superstep::SqliteSaver::memory().unwrap()),
-        #[cfg(feature = "postgres")]
+        Arc::new(superstep_sqlite::SqliteSaver::memory().unwrap()),
         in_postgres(name).await,
     ])
 }
 
-#[cfg(feature = "postgres")]
 async fn in_postgres(name: &str) -> Saver {
     let schema = format!("tasks_{}_{name}", std::process::id());
-    let database = superstep::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
-    Arc::new(superstep::PostgresSaver::new(&database.connect().await.unwrap()))
+    let database = superstep_postgres::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
+    Arc::new(superstep_postgres::PostgresSaver::new(&database.connect().await.unwrap()))
 }
 
 fn input() -> NotesUpdate {

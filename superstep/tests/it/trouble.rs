@@ -108,12 +108,12 @@ pub(crate) async fn check<C: Checkpointer>(
     assert_eq!(history(&graph(fresh().await, &ran, None)).await, undisturbed, "{durability:?}");
 }
 
-#[cfg(all(feature = "sqlite", feature = "conformance"))]
 mod sqlite {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use superstep::{Durability, SqliteSaver};
+    use superstep::Durability;
+    use superstep_sqlite::SqliteSaver;
 
     use super::*;
 

@@ -2,9 +2,8 @@
 
 use std::error::Error as _;
 
-use superstep::{
-    AgentState, AgentStateUpdate, Checkpointer, DatabaseError, Durability, GoOn, Message, START, StateGraph,
-};
+use superstep::{AgentState, AgentStateUpdate, Checkpointer, Durability, GoOn, Message, START, StateGraph};
+use superstep_storage::DatabaseError;
 
 use super::wire::{Cut, Wire};
 use super::{Author, Place, THREAD, echo, says};

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use superstep::{
-    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, Checkpointer, DatabaseError, Durability, ErrorKind,
-    ListQuery, Message, Prune, START, StateGraph, Swept,
+    AgentState, AgentStateUpdate, CheckpointError, CheckpointId, Checkpointer, Durability, ErrorKind, ListQuery,
+    Message, Prune, START, StateGraph, Swept,
 };
+use superstep_storage::DatabaseError;
 
 use super::{Author, Place, THREAD, echo, says};
 

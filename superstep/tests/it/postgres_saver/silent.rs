@@ -3,10 +3,9 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use superstep::{
-    Cache, CacheKey, Checkpointer, DatabaseError, Durability, GoOn, PostgresCache, PostgresDatabase, PostgresSaver,
-    PostgresStore, Store,
-};
+use superstep::{Cache, CacheKey, Checkpointer, Durability, GoOn, Store};
+use superstep_postgres::{PostgresCache, PostgresDatabase, PostgresSaver, PostgresStore};
+use superstep_storage::DatabaseError;
 
 use super::wire::{Cut, HURRY, Wire};
 use super::{Author, Place, THREAD, echo, says};

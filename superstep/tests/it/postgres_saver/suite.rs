@@ -1,7 +1,7 @@
 //! The suite for everyone's checkpointers.
 
-use superstep::PostgresSaver;
 use superstep::conformance::checkpointer;
+use superstep_postgres::PostgresSaver;
 
 use super::Place;
 use crate::model::{INTERVALS, play, sequences};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use superstep::{PostgresBuilder, PostgresDatabase, PostgresSaver};
+use superstep_postgres::{PostgresBuilder, PostgresDatabase, PostgresSaver};
 
 use super::Place;
 

@@ -42,12 +42,12 @@ async fn the_cache_in_memory_conforms() {
     cache::check(Memory).await.assert();
 }
 
-#[cfg(feature = "sqlite")]
 mod sqlite {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use superstep::{Clock, SqliteCache, SqliteDatabase, SqliteStore};
+    use superstep_sqlite::{SqliteCache, SqliteDatabase, SqliteStore};
+    use superstep_storage::Clock;
 
     use super::*;
 
@@ -127,11 +127,11 @@ mod sqlite {
     }
 }
 
-#[cfg(feature = "postgres")]
 mod postgres {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use superstep::{Clock, PostgresCache, PostgresDatabase, PostgresStore};
+    use superstep_postgres::{PostgresCache, PostgresDatabase, PostgresStore};
+    use superstep_storage::Clock;
 
     use super::*;
 

@@ -11,9 +11,11 @@ use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use superstep::{
-    BoxError, Clock, Embedder, Filter, Indexing, Item, MemoryStore, Metric, Namespace, NamespaceQuery, NewItem, PutIf,
-    SearchQuery, SqliteDatabase, SqliteStore, Store, StoreError, StoreIndex, StoreOp, StoreReply, Ttl, TtlConfig,
+    BoxError, Embedder, Filter, Indexing, Item, MemoryStore, Metric, Namespace, NamespaceQuery, NewItem, PutIf,
+    SearchQuery, Store, StoreError, StoreIndex, StoreOp, StoreReply, Ttl, TtlConfig,
 };
+use superstep_sqlite::{SqliteDatabase, SqliteStore};
+use superstep_storage::Clock;
 use tokio::runtime::Runtime;
 
 /// One thing that is done to every store.
@@ -277,12 +279,11 @@ fn sqlite_answers_as_memory_does() {
     check(128, || vec![Side::sqlite(&runtime)]);
 }
 
-#[cfg(feature = "postgres")]
 #[test]
 fn postgres_answers_as_memory_does() {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use superstep::{PostgresDatabase, PostgresStore};
+    use superstep_postgres::{PostgresDatabase, PostgresStore};
 
     let runtime = runtime();
     let address = crate::support::postgres::address();

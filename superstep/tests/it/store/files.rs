@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use superstep::{
-    Cache, CacheKey, Clock, PutIf, SearchQuery, SqliteCache, SqliteDatabase, SqliteStore, Store, StoreError,
-};
+use superstep::{Cache, CacheKey, PutIf, SearchQuery, Store, StoreError};
+use superstep_sqlite::{SqliteCache, SqliteDatabase, SqliteStore};
+use superstep_storage::Clock;
 
 use super::MINUTE;
 

@@ -1,7 +1,9 @@
 //! Stores and caches in PostgreSQL: what several processes share.
 
 use bytes::Bytes;
-use superstep::{Cache, CacheKey, Clock, PostgresCache, PostgresDatabase, PostgresStore, Store, StoreError};
+use superstep::{Cache, CacheKey, Store, StoreError};
+use superstep_postgres::{PostgresCache, PostgresDatabase, PostgresStore};
+use superstep_storage::Clock;
 
 use super::MINUTE;
 use crate::support::postgres::address;

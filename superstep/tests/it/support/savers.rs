@@ -4,18 +4,17 @@
 macro_rules! on_each_saver {
     ($schema:literal, $check:path) => {{
         $check(superstep::MemorySaver::new()).await;
-        #[cfg(feature = "sqlite")]
         {
             let folder = std::env::temp_dir().join(format!("superstep-{}-{}", $schema, std::process::id()));
             std::fs::create_dir_all(&folder).unwrap();
-            $check(superstep::SqliteSaver::open(folder.join("threads.db")).unwrap()).await;
+            $check(superstep_sqlite::SqliteSaver::open(folder.join("threads.db")).unwrap()).await;
             std::fs::remove_dir_all(&folder).unwrap();
         }
-        #[cfg(feature = "postgres")]
         {
             let schema = format!("{}_{}", $schema, std::process::id());
-            let database = superstep::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
-            $check(superstep::PostgresSaver::new(&database.connect().await.unwrap())).await;
+            let database =
+                superstep_postgres::PostgresDatabase::builder(crate::support::postgres::address()).schema(schema);
+            $check(superstep_postgres::PostgresSaver::new(&database.connect().await.unwrap())).await;
         }
     }};
 }

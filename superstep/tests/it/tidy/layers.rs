@@ -7,17 +7,15 @@ use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use super::rust_files;
+use super::{root, rust_files};
 
 /// Imports that go back, from the days before the layers. A line may go, and none may come.
 const KNOWN: &str = include_str!("back_edges.txt");
 
 #[test]
 fn modules_use_only_those_listed_before_them() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let layers = layers(&fs::read_to_string(source.join("lib.rs")).unwrap());
+    let (layers, found) = of_crate("superstep");
     assert!(layers.len() > 20, "the modules of `lib.rs` were found");
-    let found = back_edges(&imports(&source, &layers), &layers);
     let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
 
     let new: Vec<_> = found.difference(&known).cloned().collect();
@@ -28,16 +26,32 @@ fn modules_use_only_those_listed_before_them() {
 
 #[test]
 fn the_picture_of_the_layers_is_the_list_of_modules() {
-    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(crate_root.join("../ARCHITECTURE.md")).unwrap();
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let shown = pictured(&page);
-    let listed = layers(&fs::read_to_string(crate_root.join("src/lib.rs")).unwrap());
+    let listed = layers(&fs::read_to_string(root().join("superstep/src/lib.rs")).unwrap());
     assert_eq!(shown, listed, "the picture in `ARCHITECTURE.md` (left), the modules of `lib.rs` (right)");
 }
 
 #[test]
 fn a_picture_lists_modules_before_its_bars() {
     assert_eq!(pictured("text\n```layers\na b  │ first\nc │ `d`, e\n```\nf │ g"), ["a", "b", "c"]);
+}
+
+#[test]
+fn the_crates_of_databases_have_layers_too() {
+    for name in ["superstep-storage", "superstep-sqlite", "superstep-postgres"] {
+        let (layers, found) = of_crate(name);
+        assert!(layers.len() > 3, "the modules of `{name}` were found");
+        assert!(found.is_empty(), "these modules of `{name}` use one that is listed after them: {found:?}");
+    }
+}
+
+/// The modules of a crate, and its imports against their order.
+fn of_crate(name: &str) -> (Vec<String>, BTreeSet<String>) {
+    let source = root().join(name).join("src");
+    let layers = layers(&fs::read_to_string(source.join("lib.rs")).unwrap());
+    let found = back_edges(&imports(&source, &layers), &layers);
+    (layers, found)
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
-use super::rust_files;
+use super::{root, rust_files};
 
 /// How many items each seed has.
 const ITEMS: [(&str, usize); 5] = [("000", 29), ("001", 35), ("002", 27), ("003", 21), ("004", 99)];
@@ -42,10 +42,6 @@ fn mistakes_of_the_seeds_page_are_noticed() {
     check("*with this edit*: `", "*with this edit* `", "an edit");
     check("](#o-state)", "](#o-stat)", "o-stat");
     check("| all | 211 |", "| all | 212 |", "| all |");
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn page() -> String {
@@ -143,7 +139,8 @@ fn has_test(folder: &Path, test: &str) -> bool {
 
 /// The public items that have an example in their documentation.
 static EXAMPLES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let files = ["superstep/src", "superstep-agent/src"].map(|source| rust_files(&root().join(source)));
+    let files = ["superstep/src", "superstep-agent/src", "superstep-sqlite/src", "superstep-postgres/src"]
+        .map(|source| rust_files(&root().join(source)));
     files.iter().flatten().flat_map(|file| examples_in(&fs::read_to_string(file).unwrap())).collect()
 });
 

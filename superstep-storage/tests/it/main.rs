@@ -1,0 +1,6 @@
+//! The tests of what databases share.
+
+#[cfg(feature = "fuzzing")]
+mod fuzz_corpus;
+#[cfg(feature = "fuzzing")]
+mod seal;
