@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::index::NodeIx;
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::wall::{Panicked, caught, words_of};
 
@@ -277,7 +278,7 @@ pub struct InvalidUpdate {
     /// The kind of error that it makes of a run.
     pub(crate) kind: ErrorKind,
     /// The nodes that wrote the field in the step, by number, if that is known.
-    pub(crate) writers: Vec<usize>,
+    pub(crate) writers: Vec<NodeIx>,
 }
 
 impl InvalidUpdate {
@@ -303,7 +304,7 @@ impl InvalidUpdate {
     }
 
     /// Notes the nodes that wrote the field.
-    pub(crate) fn written_by(self, writers: impl Iterator<Item = usize>) -> Self {
+    pub(crate) fn written_by(self, writers: impl Iterator<Item = NodeIx>) -> Self {
         Self { writers: writers.collect(), ..self }
     }
 

@@ -46,6 +46,7 @@
 // The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
 mod names;
 mod bits;
+mod index;
 mod wall;
 mod error;
 mod blocking;

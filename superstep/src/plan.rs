@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use crate::bits::Bits;
 use crate::call::{AnyNode, CacheRule, Call, Context, Path, PathFn, RetryPolicy, TimeoutPolicy};
 use crate::checkpoint::Texts;
+use crate::index::{ByNode, NodeIx};
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
 use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, Given};
@@ -31,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What can be done with the states of the graph.
     pub(crate) ty: Arc<dyn StateType>,
-    pub(crate) nodes: Vec<NodePlan>,
+    pub(crate) nodes: ByNode<NodePlan>,
     /// How many levels of graphs inside graphs it is, itself included.
     pub(crate) levels: usize,
     pub(crate) names: NameTable,
@@ -41,7 +42,7 @@ pub(crate) struct Plan {
     /// The names of control channels, of fields, and the places of nodes, to share with records.
     pub(crate) texts: Arc<Texts>,
     /// For every channel, control and field, the nodes that it triggers.
-    pub(crate) triggered: Vec<Numbers>,
+    pub(crate) triggered: Vec<Woken>,
     /// The length of the table of seen versions.
     pub(crate) seen_len: usize,
     /// Fields that a step without a write empties.
@@ -84,12 +85,15 @@ pub(crate) enum InputMode {
 pub(crate) enum StopAt {
     #[default]
     Nowhere,
-    Nodes(Vec<usize>),
+    Nodes(Vec<NodeIx>),
     Everywhere,
 }
 
-/// Numbers of nodes or channels: mostly one.
+/// Numbers of channels: mostly one.
 pub(crate) type Numbers = SmallVec<[usize; 1]>;
+
+/// The nodes that a channel wakes: mostly one.
+pub(crate) type Woken = SmallVec<[NodeIx; 1]>;
 
 /// What every step needs comes first, side by side: a long chain runs through the memory of its nodes.
 #[repr(C)]
@@ -126,7 +130,7 @@ pub(crate) struct NodePlan {
     pub(crate) retry: Arc<[RetryPolicy]>,
     pub(crate) timeout: Option<TimeoutPolicy>,
     pub(crate) cache: Option<CacheRule>,
-    pub(crate) handler: Option<usize>,
+    pub(crate) handler: Option<NodeIx>,
     pub(crate) is_handler: bool,
     pub(crate) defer: bool,
     pub(crate) blocking: bool,
@@ -202,8 +206,8 @@ impl Plan {
     }
 
     /// Where the text stands that puts a node's tasks in the order in which writes are applied.
-    pub(crate) fn path_text(&self, node: usize) -> usize {
-        self.triggered.len() + node
+    pub(crate) fn path_text(&self, node: NodeIx) -> usize {
+        self.triggered.len() + node.get()
     }
 
     /// The name that its user gave it, if one was given.
@@ -215,7 +219,7 @@ impl Plan {
     #[inline]
     pub(crate) fn call<'a>(
         &'a self,
-        node: usize,
+        node: NodeIx,
         input: Given<'a>,
         (step, stop): (i64, i64),
         context: &'a mut dyn FnMut() -> Context,
@@ -225,12 +229,12 @@ impl Plan {
         Call { ty: &self.ty, node: name, reads, input, state: None, present: None, step, stop, context }
     }
 
-    pub(crate) fn node(&self, name: &str) -> Option<usize> {
+    pub(crate) fn node(&self, name: &str) -> Option<NodeIx> {
         self.names.get(name).copied()
     }
 }
 
-pub(crate) type NameTable = HashMap<Arc<str>, usize, BuildHasherDefault<NameHasher>>;
+pub(crate) type NameTable = HashMap<Arc<str>, NodeIx, BuildHasherDefault<NameHasher>>;
 
 /// A quick hash for short names that no stranger chooses.
 #[derive(Default)]

@@ -22,6 +22,7 @@ use crate::engine::{DEFAULT_LIMIT, Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{CompiledStateGraph, GraphCore, Persistence, level_below};
 use crate::id::{CheckpointId, RunId};
+use crate::index::NodeIx;
 use crate::node::Command;
 use crate::plan::StopAt;
 use crate::state::erased::AnyUpdate;
@@ -610,13 +611,13 @@ impl GraphCore {
         if names.iter().any(|n| n == "*") {
             return Ok(StopAt::Everywhere);
         }
-        let here: Vec<usize> =
+        let here: Vec<NodeIx> =
             names.iter().filter_map(|name| self.stop_here(name, what).transpose()).collect::<Result<_, _>>()?;
         Ok(if here.is_empty() { StopAt::Nowhere } else { StopAt::Nodes(here) })
     }
 
     /// The node of this name, if it is one of this graph itself. The stops of a run are those of its own graph alone.
-    fn stop_here(&self, name: &str, what: &str) -> Result<Option<usize>, Error> {
+    fn stop_here(&self, name: &str, what: &str) -> Result<Option<NodeIx>, Error> {
         let here = self.plan.node(name);
         if here.is_none() {
             if !self.plan.nodes.iter().any(|node| node.run.nodes_inside.iter().any(|inside| **inside == *name)) {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Context, PushedMessage, RetryPolicy, TimeoutPolicy};
 use crate::error::{BoxError, Error};
+use crate::index::NodeIx;
 use crate::message::Message;
 
 pub(crate) type CallFuture = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
@@ -31,10 +32,10 @@ pub(crate) trait CallHost: Send + Sync {
     fn push(&self, field: Option<&str>, message: Message) -> Result<PushedMessage, Error>;
 
     /// What the graph says about a node.
-    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value>;
+    fn node_metadata(&self, node: NodeIx) -> &BTreeMap<String, Value>;
 
     /// What can wake a node.
-    fn triggers(&self, node: usize) -> &[String];
+    fn triggers(&self, node: NodeIx) -> &[String];
 }
 
 /// How a call is made.

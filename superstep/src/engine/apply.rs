@@ -14,6 +14,7 @@ use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::bits::Bits;
 use crate::error::InvalidUpdate;
+use crate::index::NodeIx;
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::{Due, MergeWatch, Snapshot, Writes};
 use crate::state::{Change, FieldKind, Scratch};
@@ -23,9 +24,9 @@ use crate::wall::{Panicked, caught};
 /// The writes of one task, and what they do to triggers.
 pub(crate) struct Applied<'a> {
     /// The node that wrote, if one did.
-    pub(crate) node: Option<usize>,
+    pub(crate) node: Option<NodeIx>,
     /// The node whose triggers were used up, if the task was woken by one.
-    pub(crate) woken: Option<usize>,
+    pub(crate) woken: Option<NodeIx>,
     /// Whether this ends a step, as opposed to what a caller brings along.
     pub(crate) ends_step: bool,
     /// Used up by being applied.
@@ -107,7 +108,7 @@ pub(crate) fn apply_start(plan: &Plan, live: &mut Live, start: Start) {
 pub(crate) fn merge_first(
     plan: &Plan,
     live: &mut Live,
-    node: usize,
+    node: NodeIx,
     writes: &mut TaskWrites,
 ) -> Result<(), InvalidUpdate> {
     debug_assert!(plan.custom.is_empty(), "fields with rules of their own are merged with the rest of their step");
@@ -158,7 +159,7 @@ fn misfortune(plan: &Plan, at_work: Work, panicked: &Panicked) -> InvalidUpdate 
 }
 
 /// Who writes, and the bytes of what is written.
-type Source<'a> = (Option<usize>, &'a SmallVec<[Blob; 1]>);
+type Source<'a> = (Option<NodeIx>, &'a SmallVec<[Blob; 1]>);
 
 /// Why a field of a whole state that a node gave back cannot be taken.
 const NOT_ALONE: &str = "a node gave back a whole state in which it was changed in a way that its reducer cannot express, and it was \
@@ -214,7 +215,7 @@ impl Step<'_> {
     }
 
     #[inline(always)]
-    fn note_seen(&mut self, node: usize) {
+    fn note_seen(&mut self, node: NodeIx) {
         let node = &self.plan.nodes[node];
         let Live { seen, versions, last_seen, .. } = &mut *self.live;
         for (i, channel) in node.triggers.iter().enumerate() {
@@ -246,7 +247,7 @@ impl Step<'_> {
 
     /// Closes joins and deferred triggers whose nodes have run.
     #[inline]
-    fn consume(&mut self, node: usize) {
+    fn consume(&mut self, node: NodeIx) {
         for channel in &self.plan.nodes[node].triggers {
             let closed = match self.plan.control.get(*channel).map(|c| &c.kind) {
                 Some(ControlKind::Start | ControlKind::Branch) => false,

@@ -24,6 +24,7 @@ use crate::call::{
 use crate::checkpoint::Interrupt;
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
 use crate::id::TaskId;
+use crate::index::NodeIx;
 use crate::names::{END, START};
 use crate::plan::{NodePlan, Plan};
 use crate::state::TaskInput;
@@ -72,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) plan: Arc<Plan>,
     pub(crate) seed: Arc<StepSeed>,
     pub(crate) ix: usize,
-    pub(crate) node: usize,
+    pub(crate) node: NodeIx,
     pub(crate) place: Place,
     pub(crate) id: TaskId,
     pub(crate) input: TaskInput,
@@ -250,7 +251,7 @@ fn no_timeout(node: &str) -> Error {
 /// Turns what a node returned into writes. True if its conditional edges are to be followed.
 pub(super) fn take_outcome(
     plan: &Plan,
-    node: usize,
+    node: NodeIx,
     state: &Snapshot,
     result: NodeResult,
     context: Option<&Context>,
@@ -492,7 +493,7 @@ const ANOTHER_STATE: &str = "a command for the parent graph carries an update of
 /// What a node returned as writes. Whole states in it, which come out of a graph inside, count for what they change; what
 /// the node itself gave back is compared already.
 #[inline]
-fn admitted(plan: &Plan, node: usize, update: Option<AnyUpdate>, state: &Snapshot) -> Result<Writes, Error> {
+fn admitted(plan: &Plan, node: NodeIx, update: Option<AnyUpdate>, state: &Snapshot) -> Result<Writes, Error> {
     let name = &plan.nodes[node].name;
     // Only a command out of a graph inside can be of another state than the graph's own nodes.
     let admitted = plan.ty.admit(update, Some(name)).map_err(|_| Error::node_failed(name, ANOTHER_STATE.into()))?;
@@ -506,7 +507,7 @@ impl Plan {
     #[inline(always)]
     pub(crate) fn way_out(
         &self,
-        node: usize,
+        node: NodeIx,
         mut steer: Option<Box<Steer>>,
         writes: &mut TaskWrites,
     ) -> Result<bool, End> {

@@ -7,6 +7,7 @@ use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
 use crate::call::{Goto, Send};
 use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
+use crate::index::NodeIx;
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::plan::{Now, Piece, Plan, SavedFields};
 use crate::value::Blob;
@@ -25,7 +26,7 @@ pub(super) struct Bridge {
     /// The name that the graph had been given, if that is known.
     name: Option<String>,
     /// Nodes that had another name.
-    pub(super) former: Vec<(usize, Arc<str>)>,
+    pub(super) former: Vec<(NodeIx, Arc<str>)>,
 }
 
 /// Where a trigger is now.
@@ -74,7 +75,7 @@ impl Bridge {
                     Some(Passage::To(channel)) => Some(*channel),
                     _ => None,
                 };
-                let trigger = |n: usize| plan.nodes[n].triggers.iter().position(|c| Some(*c) == channel);
+                let trigger = |n: NodeIx| plan.nodes[n].triggers.iter().position(|c| Some(*c) == channel);
                 seen.push(node.and_then(|n| Some(plan.nodes[n].seen_at + trigger(n)?)));
             }
         }
@@ -298,7 +299,7 @@ fn now<'a>(plan: &'a Plan, name: &'a str) -> Now<'a> {
 }
 
 /// The number of the node that had this name; its error handler goes with it.
-fn same_node(plan: &Plan, name: &str) -> Option<usize> {
+fn same_node(plan: &Plan, name: &str) -> Option<NodeIx> {
     if let Some(handled) = name.strip_prefix(HANDLER_OF) {
         let handled = same_node(plan, handled)?;
         return plan.node(&format!("{HANDLER_OF}{}", plan.nodes[handled].name));

@@ -26,6 +26,7 @@ use crate::call::{
 use crate::checkpoint::Durability;
 use crate::error::{BoxError, Error, ErrorKind, TaskError};
 use crate::id::{CheckpointId, TaskId};
+use crate::index::NodeIx;
 use crate::message::Message;
 use crate::plan::Plan;
 use crate::state::erased::Writes;
@@ -318,11 +319,11 @@ impl CallHost for CallDesk {
         Ok(PushedMessage { write, whole })
     }
 
-    fn node_metadata(&self, node: usize) -> &BTreeMap<String, Value> {
+    fn node_metadata(&self, node: NodeIx) -> &BTreeMap<String, Value> {
         &self.plan.nodes[node].metadata
     }
 
-    fn triggers(&self, node: usize) -> &[String] {
+    fn triggers(&self, node: NodeIx) -> &[String] {
         &self.plan.nodes[node].trigger_names
     }
 }

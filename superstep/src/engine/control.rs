@@ -118,7 +118,7 @@ pub(crate) fn shape(plan: &Plan) -> Blob {
     out.number(plan.triggered.len() as u64);
     (0..plan.triggered.len()).for_each(|c| out.text(channel_name(plan, c)));
     out.number(plan.nodes.len() as u64);
-    for node in &plan.nodes {
+    for node in plan.nodes.iter() {
         out.text(&node.name);
         out.number(node.triggers.len() as u64);
         node.triggers.iter().for_each(|c| out.number(*c as u64));

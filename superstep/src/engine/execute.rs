@@ -26,6 +26,7 @@ use crate::bits::Bits;
 use crate::call::{Call, Context, Goto, NodeError, ParentCommand, Place, RunShared, Steer, Waiter};
 use crate::checkpoint::{Durability, Interrupt};
 use crate::error::{Error, ErrorKind, TaskError};
+use crate::index::NodeIx;
 use crate::plan::Plan;
 use crate::state::erased::{Snapshot, Writes};
 use crate::wall::{Panicked, Walled, boxed};
@@ -191,7 +192,7 @@ impl Run {
     }
 
     /// Calls the node of the step's only task.
-    fn start_in_place(&self, plan: &Plan, node: usize, context: Option<&Context>) -> NodeCall {
+    fn start_in_place(&self, plan: &Plan, node: NodeIx, context: Option<&Context>) -> NodeCall {
         let (step, stop, task) = (self.step, self.stop, &self.tasks[0]);
         let span = tracing::debug_span!("task", node = &*plan.nodes[node].name, step, attempt = 1);
         let entered = span.enter();
@@ -212,7 +213,7 @@ impl Run {
     async fn follow_lone(
         &mut self,
         plan: &Plan,
-        node: usize,
+        node: NodeIx,
         context: Option<&Context>,
         span: tracing::Span,
     ) -> Result<End, Crash> {
@@ -239,7 +240,7 @@ impl Run {
     /// Whether the state must stay as it was while the step's only task follows its conditional edges: fields may end the
     /// step by rules of their own, a path may ask (the question shows the state before the task), and a run of which only
     /// the end is saved may have to go back.
-    fn keeps_state_for_paths(&self, plan: &Plan, node: usize) -> bool {
+    fn keeps_state_for_paths(&self, plan: &Plan, node: NodeIx) -> bool {
         !plan.custom.is_empty() || plan.nodes[node].paths_ask || self.saves_at_exit()
     }
 
@@ -313,7 +314,7 @@ impl Run {
 
     async fn follow_start(
         &self,
-        node: usize,
+        node: NodeIx,
         writes: &mut TaskWrites,
         context: Option<&Context>,
     ) -> Result<End, Crash> {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::bits::Bits;
 use crate::call::{Goto, Send};
+use crate::index::NodeIx;
 use crate::plan::{ControlKind, Plan};
 use crate::state::Scratch;
 use crate::state::erased::{Snapshot, Writes};
@@ -79,10 +80,10 @@ pub(crate) struct Live {
 }
 
 /// Names that nodes had before.
-pub(crate) struct Former(pub(crate) Vec<(usize, Arc<str>)>);
+pub(crate) struct Former(pub(crate) Vec<(NodeIx, Arc<str>)>);
 
 impl Former {
-    pub(crate) fn name_of(&self, node: usize) -> Option<&Arc<str>> {
+    pub(crate) fn name_of(&self, node: NodeIx) -> Option<&Arc<str>> {
         self.0.iter().find(|(known, _)| *known == node).map(|(_, name)| name)
     }
 }
@@ -152,7 +153,7 @@ impl Live {
     }
 
     /// The name under which the tasks of a node go: that of the node when the checkpoint was saved.
-    pub(crate) fn task_name<'a>(&'a self, plan: &'a Plan, node: usize) -> &'a Arc<str> {
+    pub(crate) fn task_name<'a>(&'a self, plan: &'a Plan, node: NodeIx) -> &'a Arc<str> {
         self.former.as_ref().and_then(|former| former.name_of(node)).unwrap_or(&plan.nodes[node].name)
     }
 
@@ -164,7 +165,7 @@ impl Live {
     }
 
     /// Whether a node has something new to run on.
-    pub(crate) fn triggers(&self, plan: &Plan, node: usize) -> bool {
+    pub(crate) fn triggers(&self, plan: &Plan, node: NodeIx) -> bool {
         let node = &plan.nodes[node];
         let is_new = |i: usize, channel: usize| self.versions[channel] > self.seen[node.seen_at + i];
         node.triggers.iter().enumerate().any(|(i, c)| is_new(i, *c) && self.available(plan, *c))

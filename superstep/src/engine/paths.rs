@@ -4,6 +4,7 @@ use super::attempt::{End, caught_future, edge_of, failure_of_called, leader, lef
 use super::writes::TaskWrites;
 use crate::call::{AsyncPath, Context, Goto, PathFn, RouteFuture, Routes, SyncPath, lock};
 use crate::error::{BoxError, Error, ErrorKind};
+use crate::index::NodeIx;
 use crate::names::START;
 use crate::plan::{BranchPlan, Plan};
 use crate::state::Given;
@@ -13,7 +14,7 @@ use crate::wall::caught;
 /// The conditional edges of a task.
 pub(crate) struct Paths<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) node: usize,
+    pub(crate) node: NodeIx,
     pub(crate) step: i64,
     pub(crate) stop: i64,
     /// The task's context. A task whose paths ask for one has it from its beginning.
@@ -76,7 +77,7 @@ impl Plan {
     /// Follows paths that are plain functions, without waiting and without a copy of the state.
     pub(crate) fn follow_sync_branches(
         &self,
-        node: usize,
+        node: NodeIx,
         state: &Snapshot,
         writes: &mut TaskWrites,
     ) -> Result<(), Error> {
@@ -91,7 +92,7 @@ impl Plan {
     #[expect(clippy::inline_always, reason = "a part of the way out of every node, see `way_out`")]
     fn take_routes(
         &self,
-        node: usize,
+        node: NodeIx,
         branch: &BranchPlan,
         routes: Result<Routes, BoxError>,
         writes: &mut TaskWrites,

@@ -20,6 +20,7 @@ use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
+use crate::index::NodeIx;
 use crate::names::END;
 use crate::plan::{InputMode, Plan};
 use crate::state::erased::Snapshot;
@@ -212,7 +213,7 @@ impl<'a> Reviser<'a> {
     }
 
     async fn as_nodes(&mut self, updates: NodeUpdates) -> Result<CheckpointId, Error> {
-        let mut free: BTreeMap<usize, VecDeque<TaskId>> = BTreeMap::new();
+        let mut free: BTreeMap<NodeIx, VecDeque<TaskId>> = BTreeMap::new();
         for task in self.tasks() {
             free.entry(task.node).or_default().extend(task.id);
         }
@@ -258,7 +259,7 @@ impl<'a> Reviser<'a> {
         TaskId::derive(self.base(), &["__update__", &ix.to_string()])
     }
 
-    fn resolve(&self, node: Option<String>) -> Result<usize, Error> {
+    fn resolve(&self, node: Option<String>) -> Result<NodeIx, Error> {
         let invalid = |words: String| Error::new(ErrorKind::InvalidUpdate, words);
         match node {
             Some(name) if name == END => {
@@ -274,19 +275,19 @@ impl<'a> Reviser<'a> {
     }
 
     /// The node that ran last, if that is one node.
-    fn last_node(&self) -> Option<usize> {
+    fn last_node(&self) -> Option<NodeIx> {
         if self.plan.nodes.len() == 1 {
-            return Some(0);
+            return Some(NodeIx::FIRST);
         }
         match self.live.last_seen.as_slice() {
             [] if self.live.last_gone => None,
-            [] => self.plan.nodes.iter().position(|n| n.hidden),
-            [at] => (0..self.plan.nodes.len()).rfind(|n| self.plan.nodes[*n].seen_at <= *at),
+            [] => self.plan.nodes.places().find(|n| self.plan.nodes[*n].hidden),
+            [at] => self.plan.nodes.places().rfind(|n| self.plan.nodes[*n].seen_at <= *at),
             _ => None,
         }
     }
 
-    async fn writes_of(&self, node: usize, outcome: AnyOutcome) -> Result<TaskWrites, Error> {
+    async fn writes_of(&self, node: NodeIx, outcome: AnyOutcome) -> Result<TaskWrites, Error> {
         let mut puts = self.plan.ty.admit(outcome.update, Some(&self.plan.nodes[node].name))?;
         if self.plan.nodes[node].hidden
             && let InputMode::Start { fields: Some(fields) } = &self.plan.input
@@ -305,7 +306,7 @@ impl<'a> Reviser<'a> {
         Ok(writes)
     }
 
-    async fn follow(&self, node: usize, state: &Snapshot, writes: &mut TaskWrites) -> Result<(), Error> {
+    async fn follow(&self, node: NodeIx, state: &Snapshot, writes: &mut TaskWrites) -> Result<(), Error> {
         let context = self.plan.nodes[node].paths_ask.then(|| self.context(node));
         let (step, stop) = (self.step, self.step + 2);
         let paths = Paths { plan: self.plan, node, step, stop, context: context.as_ref() };
@@ -317,13 +318,13 @@ impl<'a> Reviser<'a> {
     }
 
     /// What the paths of a node may ask for: there is no run, so nobody listens, and nothing that they call is saved.
-    fn context(&self, node: usize) -> Context {
+    fn context(&self, node: NodeIx) -> Context {
         let GraphCore { store, cache, .. } = self.graph;
         let run = RunShared::of_no_run(self.saver.thread.clone(), store.clone(), cache.clone(), DEFAULT_LIMIT);
         let checkpoint = self.base().unwrap_or_else(|| self.saver.ids.next(self.step));
         let seed = StepSeed::by_hand(run, self.saver.namespace.to_string(), checkpoint, self.step);
         let named = (&self.plan.nodes[node].name, Place::Pull { node });
-        seed.context(named, self.made_up_id(node), None, None, None)
+        seed.context(named, self.made_up_id(node.get()), None, None, None)
     }
 }
 

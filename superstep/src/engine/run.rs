@@ -18,6 +18,7 @@ use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, name_key};
+use crate::index::NodeIx;
 use crate::plan::{Plan, StopAt};
 use crate::state::erased::{AnyUpdate, Snapshot};
 use crate::store::Store;
@@ -159,7 +160,7 @@ pub(super) enum AtWork {
     /// The caller: a checkpoint is read, and the input taken.
     Begin,
     /// A node that runs, or what it gave back.
-    Node(usize),
+    Node(NodeIx),
     /// The step that has ended.
     Step,
 }
@@ -553,20 +554,20 @@ impl Run {
     }
 
     /// Writes of these nodes could not be merged, and nothing of the run is saved yet: it ends as it was before them.
-    fn taken_back(&mut self, before: Live, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
+    fn taken_back(&mut self, before: Live, error: InvalidUpdate, nodes: Vec<NodeIx>) -> Error {
         let journal = self.live.journal.take();
         self.live = Live { journal, ..before };
         self.merge_failure(error, nodes)
     }
 
     /// Writes of these nodes could not be merged. The state is neither the old nor the new one: it is never saved.
-    pub(super) fn torn(&mut self, error: InvalidUpdate, nodes: Vec<usize>) -> Error {
+    pub(super) fn torn(&mut self, error: InvalidUpdate, nodes: Vec<NodeIx>) -> Error {
         self.is_torn = true;
         self.checkpoint = self.saved;
         self.merge_failure(error, nodes)
     }
 
-    fn merge_failure(&mut self, mut error: InvalidUpdate, mut nodes: Vec<usize>) -> Error {
+    fn merge_failure(&mut self, mut error: InvalidUpdate, mut nodes: Vec<NodeIx>) -> Error {
         self.pending.clear();
         if !error.writers.is_empty() {
             nodes = std::mem::take(&mut error.writers);

@@ -12,6 +12,7 @@ use super::writes::TaskWrites;
 use crate::checkpoint::{Durability, Name, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
+use crate::index::NodeIx;
 
 /// When what a task wrote is saved, if it is.
 pub(super) enum SavedWhen {
@@ -29,7 +30,7 @@ impl Run {
     }
 
     /// Says that a value could not be saved which a node gave, if that is what is wrong.
-    pub(super) fn given_by(&self, node: usize, error: impl Into<Error>) -> Error {
+    pub(super) fn given_by(&self, node: NodeIx, error: impl Into<Error>) -> Error {
         let (error, node): (Error, _) = (error.into(), &self.plan.nodes[node]);
         if node.hidden { error } else { error.written_by(&node.name, &called(&node.name)).in_step(self.step) }
     }
@@ -78,7 +79,7 @@ impl Run {
     }
 
     /// Ends a step of tasks: of this node, if it had only one.
-    pub(super) async fn put_step(&mut self, only: Option<usize>) -> Result<(), Error> {
+    pub(super) async fn put_step(&mut self, only: Option<NodeIx>) -> Result<(), Error> {
         let put = self.put_checkpoint(Source::Loop).await;
         put.map_err(|error| match only {
             Some(node) => self.given_by(node, error),

@@ -11,6 +11,7 @@ use super::writes::TaskWrites;
 use crate::call::{NodeError, TimeoutPolicy};
 use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
+use crate::index::NodeIx;
 use crate::plan::Plan;
 use crate::state::erased::Snapshot;
 use crate::state::{Given, TaskInput};
@@ -18,7 +19,7 @@ use crate::value::Payload;
 
 /// One run of a node in a step.
 pub(crate) struct Task {
-    pub(crate) node: usize,
+    pub(crate) node: NodeIx,
     pub(crate) path: TaskPath,
     /// What it was sent; without it, it is given the state of its step.
     pub(crate) sent: Option<Payload>,
@@ -46,7 +47,7 @@ pub(crate) enum TaskPath {
 }
 
 impl Task {
-    pub(crate) fn new(node: usize, path: TaskPath, sent: Option<Payload>) -> Self {
+    pub(crate) fn new(node: NodeIx, path: TaskPath, sent: Option<Payload>) -> Self {
         let writes = TaskWrites::default();
         Self { node, path, sent, timeout: None, id: None, writes, failure: None, turn: None, skip: false }
     }
@@ -62,12 +63,12 @@ impl Task {
     }
 
     /// The node whose triggers it uses up, if it was woken by one.
-    pub(crate) fn woken(&self) -> Option<usize> {
+    pub(crate) fn woken(&self) -> Option<NodeIx> {
         (self.path == TaskPath::Pull).then_some(self.node)
     }
 
     /// What its id is made of.
-    pub(crate) fn kind(&self) -> (usize, TaskPath) {
+    pub(crate) fn kind(&self) -> (NodeIx, TaskPath) {
         (self.node, self.path)
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
             _ => tracing::warn!(node = &*send.node, "a send to an unknown node is ignored"),
         }
     }
-    let pull = |node: usize| {
+    let pull = |node: NodeIx| {
         let sent = match &live.start {
             Some(Start::Value(value)) if plan.nodes[node].returns => Some(Payload::new(value.clone())),
             _ => None,
@@ -101,7 +102,7 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
     };
     match updated {
         Some(updated) if !updated.is_empty() => {
-            let mut nodes = SmallVec::<[usize; 8]>::new();
+            let mut nodes = SmallVec::<[NodeIx; 8]>::new();
             updated.iter().for_each(|c| plan.triggered[*c].iter().for_each(|n| nodes.push(*n)));
             if nodes.len() > 1 {
                 nodes.sort_unstable_by_key(|n| plan.nodes[*n].rank);
@@ -110,7 +111,7 @@ pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>
             tasks.extend(nodes.into_iter().filter(|n| live.triggers(plan, *n)).map(pull));
         }
         _ if live.max_version == 0 => {}
-        _ => tasks.extend((0..plan.nodes.len()).filter(|n| live.triggers(plan, *n)).map(pull)),
+        _ => tasks.extend(plan.nodes.places().filter(|n| live.triggers(plan, *n)).map(pull)),
     }
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn task_id(
     checkpoint: CheckpointId,
     namespace: u64,
     step: i64,
-    (node, path): (usize, TaskPath),
+    (node, path): (NodeIx, TaskPath),
     failed: Option<TaskId>,
 ) -> TaskId {
     let (kind, place) = match path {

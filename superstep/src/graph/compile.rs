@@ -13,10 +13,11 @@ use crate::graph::build::{GraphDraft, Persistence, Settings};
 use crate::graph::diagnose;
 use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
+use crate::index::{ByNode, NodeIx};
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::NodeRules;
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Diagnostic, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt,
+    BranchPlan, ControlChannel, ControlKind, Diagnostic, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt, Woken,
 };
 use crate::state::erased::{StateType, Typed};
 use crate::state::{FieldKind, FieldSpec, State};
@@ -333,11 +334,11 @@ fn start_node() -> AnyNode {
 
 fn freeze(graph: GraphDraft) -> (Plan, Settings) {
     let GraphDraft { ty, nodes, edges, joins, branches, defaults, settings, .. } = graph;
-    let mut freezer = Freezer { nodes: Vec::new(), names: NameTable::default(), control: Vec::new(), defaults };
+    let mut freezer = Freezer { nodes: ByNode::default(), names: NameTable::default(), control: Vec::new(), defaults };
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
     freezer.add(START, start_node(), NodeRules::default(), ty.fields());
-    freezer.nodes[0].hidden = true;
-    freezer.nodes[0].triggers.push(0);
+    freezer.nodes[NodeIx::FIRST].hidden = true;
+    freezer.nodes[NodeIx::FIRST].triggers.push(0);
     for (name, node, options) in nodes {
         freezer.add(&name, node, options, ty.fields());
     }
@@ -362,7 +363,7 @@ fn freeze(graph: GraphDraft) -> (Plan, Settings) {
 }
 
 struct Freezer {
-    nodes: Vec<NodePlan>,
+    nodes: ByNode<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
     defaults: NodeRules,
@@ -381,16 +382,15 @@ impl Freezer {
         }
     }
 
-    fn push(&mut self, name: &str, run: AnyNode, options: NodeRules, state: &[FieldSpec]) -> usize {
-        let ix = self.nodes.len();
-        self.names.insert(name.into(), ix);
+    fn push(&mut self, name: &str, run: AnyNode, options: NodeRules, state: &[FieldSpec]) -> NodeIx {
         let mut node = node_plan(name, run, options, state);
         if name != START {
             let kind = if node.defer { ControlKind::BranchDeferred } else { ControlKind::Branch };
             node.triggers.push(self.control.len());
             self.control.push(ControlChannel { name: format!("branch:to:{name}"), kind });
         }
-        self.nodes.push(node);
+        let ix = self.nodes.push(node);
+        self.names.insert(name.into(), ix);
         ix
     }
 
@@ -494,7 +494,7 @@ pub(crate) fn node_plan(name: &str, run: AnyNode, options: NodeRules, fields: &[
 
 /// Works out everything that follows from nodes, channels and settings.
 pub(crate) fn finish(
-    mut nodes: Vec<NodePlan>,
+    mut nodes: ByNode<NodePlan>,
     names: NameTable,
     control: Vec<ControlChannel>,
     ty: &Arc<dyn StateType>,
@@ -556,8 +556,8 @@ pub(crate) fn finish(
 }
 
 /// Gives each node its place in the order of names.
-fn rank(nodes: &mut [NodePlan]) {
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
+fn rank(nodes: &mut ByNode<NodePlan>) {
+    let mut order: Vec<NodeIx> = nodes.places().collect();
     order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
     for (rank, ix) in order.into_iter().enumerate() {
         nodes[ix].rank = rank;
@@ -566,14 +566,14 @@ fn rank(nodes: &mut [NodePlan]) {
 
 /// Tells nodes what their triggers are called and where they note what they have seen. Gives the nodes of each channel,
 /// and how much there is to note.
-fn wire(nodes: &mut [NodePlan], control: &[ControlChannel], fields: &[FieldSpec]) -> (Vec<Numbers>, usize) {
+fn wire(nodes: &mut ByNode<NodePlan>, control: &[ControlChannel], fields: &[FieldSpec]) -> (Vec<Woken>, usize) {
     let channel_name = |c: usize| match control.get(c) {
         Some(channel) => channel.name.clone(),
         None => fields[c - control.len()].name().to_owned(),
     };
-    let mut triggered = vec![Numbers::new(); control.len() + fields.len()];
+    let mut triggered = vec![Woken::new(); control.len() + fields.len()];
     let mut seen_len = 0;
-    for (ix, node) in nodes.iter_mut().enumerate() {
+    for (ix, node) in nodes.enumerated_mut() {
         node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
         node.trigger_names.sort();
         node.settle(seen_len, control);
@@ -584,7 +584,7 @@ fn wire(nodes: &mut [NodePlan], control: &[ControlChannel], fields: &[FieldSpec]
 }
 
 /// The texts that records name: channels, then the paths of the nodes.
-fn texts(nodes: &[NodePlan], control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
+fn texts(nodes: &ByNode<NodePlan>, control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
     let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
     let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
     channels.chain(paths).map(Into::into).collect()

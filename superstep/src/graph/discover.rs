@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
 use crate::graph::compile::{CompiledStateGraph, GraphCore};
+use crate::index::NodeIx;
 use crate::names::{END, START};
 use crate::plan::{ControlKind, NodePlan, Plan, StopAt};
 use crate::state::State;
@@ -38,7 +39,7 @@ impl GraphCore {
     pub(crate) fn draw(&self, depth: usize) -> Drawing {
         let mut drawing = Player::new(&self.plan).play();
         if depth > 0 {
-            for (ix, node) in self.plan.nodes.iter().enumerate() {
+            for (ix, node) in self.plan.nodes.enumerated() {
                 if let Some(inside) = self.inside(ix) {
                     expand(&mut drawing, &node.name, inside.draw(depth - 1));
                 }
@@ -54,7 +55,7 @@ type Wire = (usize, bool, Option<String>);
 struct Player<'a> {
     plan: &'a Plan,
     edges: BTreeSet<(String, String, bool, Option<String>)>,
-    declared: BTreeSet<usize>,
+    declared: BTreeSet<NodeIx>,
 }
 
 impl<'a> Player<'a> {
@@ -62,12 +63,12 @@ impl<'a> Player<'a> {
         Self { plan, edges: BTreeSet::new(), declared: BTreeSet::new() }
     }
 
-    fn name(&self, node: usize) -> String {
+    fn name(&self, node: NodeIx) -> String {
         self.plan.nodes[node].name.to_string()
     }
 
     /// The ways that a node declares: of its commands and of its conditional edges.
-    fn declared_wires(&self, node: usize) -> (Vec<Wire>, Vec<Option<String>>) {
+    fn declared_wires(&self, node: NodeIx) -> (Vec<Wire>, Vec<Option<String>>) {
         let (mut wires, mut ends) = (Vec::new(), Vec::new());
         let plan_node = &self.plan.nodes[node];
         let commands = plan_node.destinations.iter().flatten().map(|(to, label)| (to.clone(), label.clone()));
@@ -83,16 +84,16 @@ impl<'a> Player<'a> {
         (wires, ends)
     }
 
-    fn static_wires(&self, node: usize) -> Vec<Wire> {
+    fn static_wires(&self, node: NodeIx) -> Vec<Wire> {
         let node = &self.plan.nodes[node];
         node.edges.iter().copied().chain(node.joins.iter().map(|(c, _)| *c)).map(|c| (c, false, None)).collect()
     }
 
     fn play(mut self) -> Drawing {
         let first = self.plan.triggered.first().cloned().unwrap_or_default();
-        let mut sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
-        let mut step_sources: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
-        let mut declared_by: BTreeMap<usize, BTreeSet<Wire>> = BTreeMap::new();
+        let mut sources: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
+        let mut step_sources: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
+        let mut declared_by: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
         let mut live = Signals::new(self.plan);
         let mut wave = if first.is_empty() { self.field_entries() } else { first.to_vec() };
         for _ in 0..LIMIT {
@@ -129,7 +130,7 @@ impl<'a> Player<'a> {
     }
 
     /// Nodes of a graph without a start node: those that read what an input writes.
-    fn field_entries(&self) -> Vec<usize> {
+    fn field_entries(&self) -> Vec<NodeIx> {
         let crate::plan::InputMode::Fields(fields) = &self.plan.input else { return Vec::new() };
         let woken = fields.iter().flat_map(|f| self.plan.triggered[self.plan.channel_of_field(*f)].iter().copied());
         woken.collect::<BTreeSet<_>>().into_iter().collect()
@@ -137,11 +138,11 @@ impl<'a> Player<'a> {
 
     fn connect(
         &mut self,
-        wave: &[usize],
-        sources: &mut BTreeMap<usize, BTreeSet<Wire>>,
-        step_sources: &BTreeMap<usize, BTreeSet<Wire>>,
+        wave: &[NodeIx],
+        sources: &mut BTreeMap<NodeIx, BTreeSet<Wire>>,
+        step_sources: &BTreeMap<NodeIx, BTreeSet<Wire>>,
     ) {
-        let mut by_trigger: BTreeMap<usize, Vec<(usize, bool, Option<String>)>> = BTreeMap::new();
+        let mut by_trigger: BTreeMap<usize, Vec<(NodeIx, bool, Option<String>)>> = BTreeMap::new();
         for (source, wires) in sources.iter() {
             for (channel, conditional, label) in wires {
                 by_trigger.entry(*channel).or_default().push((*source, *conditional, label.clone()));
@@ -170,7 +171,7 @@ impl<'a> Player<'a> {
     /// The edges that were declared but not come to: of nodes that nothing known leads to, of joins that wait for one,
     /// and those to the end.
     fn add_unplayed(&mut self) {
-        for node in 0..self.plan.nodes.len() {
+        for node in self.plan.nodes.places() {
             let mut wires = self.static_wires(node);
             if self.plan.nodes[node].ends {
                 self.add_missing(node, END, false, None);
@@ -188,7 +189,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn add_missing(&mut self, from: usize, to: &str, conditional: bool, label: Option<String>) {
+    fn add_missing(&mut self, from: NodeIx, to: &str, conditional: bool, label: Option<String>) {
         let from = self.name(from);
         if !self.edges.iter().any(|edge| edge.0 == from && edge.1 == to) {
             self.edges.insert((from, to.to_owned(), conditional, label));
@@ -201,7 +202,7 @@ impl<'a> Player<'a> {
         node.is_some_and(|n| n.branches.iter().any(|branch| branch.map.is_none()))
     }
 
-    fn finish(self, last: &BTreeMap<usize, BTreeSet<Wire>>) -> Drawing {
+    fn finish(self, last: &BTreeMap<NodeIx, BTreeSet<Wire>>) -> Drawing {
         let mut nodes: Vec<DrawnNode> = self.plan.nodes.iter().map(|n| drawn(self.plan, n)).collect();
         let mut edges: Vec<DrawnEdge> = Vec::new();
         let mut add = |from: &str, to: &str, conditional: bool, label: Option<String>| {
@@ -220,7 +221,7 @@ impl<'a> Player<'a> {
         if self.plan.node(START).is_none() {
             nodes.insert(0, DrawnNode::new(START));
             let first = self.plan.triggered.first().filter(|_| !self.plan.control.is_empty()).cloned();
-            for node in first.map_or_else(|| self.field_entries(), crate::plan::Numbers::into_vec) {
+            for node in first.map_or_else(|| self.field_entries(), crate::plan::Woken::into_vec) {
                 add(START, &self.plan.nodes[node].name, false, None);
             }
         }
@@ -336,7 +337,7 @@ impl Signals {
     }
 
     /// The nodes that run after a step that wrote these triggers.
-    fn step(&mut self, plan: &Plan, ran: &[usize], written: &[(usize, usize)]) -> Vec<usize> {
+    fn step(&mut self, plan: &Plan, ran: &[NodeIx], written: &[(usize, usize)]) -> Vec<NodeIx> {
         for channel in ran.iter().flat_map(|n| &plan.nodes[*n].triggers) {
             let full = |c: &usize, seen: &BTreeSet<usize>| matches!(&plan.control[*c].kind, ControlKind::Join { members } | ControlKind::JoinDeferred { members } if seen.len() == members.len());
             if let Some(seen) = self.joins.get_mut(channel)
@@ -369,7 +370,7 @@ impl Signals {
         if open.is_empty() {
             open = std::mem::take(&mut self.deferred);
         }
-        let mut nodes: Vec<usize> = open.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();
+        let mut nodes: Vec<NodeIx> = open.iter().flat_map(|c| plan.triggered[*c].iter().copied()).collect();
         nodes.sort_by_key(|n| plan.nodes[*n].rank);
         nodes.dedup();
         nodes

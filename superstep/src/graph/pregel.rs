@@ -16,6 +16,7 @@ use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{
     CompiledStateGraph, GraphCore, check_cache, check_limits, finish, node_plan, reserved_fields,
 };
+use crate::index::ByNode;
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
 use crate::node::{CachePolicy, FromContext, NodeRules, Outcome};
@@ -387,9 +388,8 @@ impl PregelBuilder {
         let input: Vec<usize> = self.input.iter().filter_map(place).collect();
         let output: Vec<usize> = self.output.iter().filter_map(place).collect();
         let mut names = NameTable::default();
-        let mut nodes = Vec::new();
+        let mut nodes = ByNode::default();
         for (name, builder) in self.nodes {
-            names.insert(name.as_str().into(), nodes.len());
             let options = NodeRules {
                 retry: (!builder.retry.is_empty()).then(|| builder.retry.clone()),
                 timeout: builder.timeout,
@@ -401,7 +401,7 @@ impl PregelBuilder {
             let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(place).collect();
             let mut node = node_plan(&name, builder.boxed(), options, ty.fields());
             node.triggers = triggers;
-            nodes.push(node);
+            names.insert(name.as_str().into(), nodes.push(node));
         }
         let mut plan = finish(nodes, names, Vec::new(), &ty, &self.settings);
         plan.input = InputMode::Fields(input);

@@ -16,6 +16,7 @@ use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::graph::build::Persistence;
 use crate::graph::compile::{CompiledStateGraph, GraphCore};
+use crate::index::NodeIx;
 use crate::node::{BoxedNode, GivenState, GraphMarker, IntoNode};
 use crate::run::{IntoInput, Output};
 use crate::state::erased::{AnyUpdate, Snapshot, Typed};
@@ -51,7 +52,7 @@ pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> Str
 
 impl GraphCore {
     /// The graph inside one of its nodes, if the node is one that may be saved.
-    pub(crate) fn inside(&self, node: usize) -> Option<&GraphCore> {
+    pub(crate) fn inside(&self, node: NodeIx) -> Option<&GraphCore> {
         self.plan.nodes[node].run.subgraph.as_deref()?.downcast_ref()
     }
 

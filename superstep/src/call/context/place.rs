@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{RunShared, TaskContext};
 use crate::checkpoint::SharedMap;
+use crate::index::NodeIx;
 use crate::stream::TaskMetadata;
 
 /// The word for tasks that are woken by edges, and that for sends, calls and handlers.
@@ -16,18 +17,18 @@ pub(crate) const PUSH: &str = "__pregel_push";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A node that was woken by an edge.
-    Pull { node: usize },
+    Pull { node: NodeIx },
     /// The nth send.
-    Push { node: usize, nth: usize },
+    Push { node: NodeIx, nth: usize },
     /// The handler of this failed node, which was the nth send if it was one.
-    Handler { node: usize, failed: String, nth: Option<usize> },
+    Handler { node: NodeIx, failed: String, nth: Option<usize> },
     /// The nth function that the task around it called.
     Call { nth: usize },
 }
 
 impl Place {
     /// The node; a function that was called is none.
-    pub(crate) fn node(&self) -> Option<usize> {
+    pub(crate) fn node(&self) -> Option<NodeIx> {
         match self {
             Self::Pull { node } | Self::Push { node, .. } | Self::Handler { node, .. } => Some(*node),
             Self::Call { .. } => None,

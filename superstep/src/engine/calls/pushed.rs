@@ -7,6 +7,7 @@ use crate::call::{Context, lock};
 use crate::engine::apply::Applied;
 use crate::engine::writes::{Rest, TaskWrites};
 use crate::error::{CodecError, Error};
+use crate::index::NodeIx;
 use crate::state::FieldKind;
 use crate::state::erased::Writes;
 use crate::value::{decode, encode};
@@ -18,7 +19,7 @@ const WITH_WRITES: u8 = 0xc1;
 /// What a call wrote to the state, which is merged after what the tasks of its step wrote.
 pub(in crate::engine) struct CallWrites {
     /// The node whose task called, perhaps through others.
-    node: Option<usize>,
+    node: Option<NodeIx>,
     order: String,
     writes: TaskWrites,
 }
@@ -112,7 +113,7 @@ impl CallDesk {
 }
 
 /// The node that a call comes from.
-fn root_node(caller: &Context) -> Option<usize> {
+fn root_node(caller: &Context) -> Option<NodeIx> {
     let mut task = &caller.task;
     while let (None, Some(around)) = (task.place.node(), &task.around) {
         task = around;
