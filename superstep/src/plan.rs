@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::bits::Bits;
 use crate::call::{AnyNode, CacheRule, Call, Context, Path, PathFn, RetryPolicy, TimeoutPolicy};
 use crate::checkpoint::Texts;
-use crate::index::{ByNode, NodeIx};
+use crate::index::{ChannelIx, Indexed, Ix, NodeIx};
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
 use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, Given};
@@ -32,17 +32,17 @@ pub(crate) struct Plan {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What can be done with the states of the graph.
     pub(crate) ty: Arc<dyn StateType>,
-    pub(crate) nodes: ByNode<NodePlan>,
+    pub(crate) nodes: Indexed<NodeIx, NodePlan>,
     /// How many levels of graphs inside graphs it is, itself included.
     pub(crate) levels: usize,
     pub(crate) names: NameTable,
-    pub(crate) control: Vec<ControlChannel>,
+    pub(crate) control: Indexed<ChannelIx, ControlChannel>,
     /// The kinds of the fields.
     pub(crate) kinds: Vec<FieldKind>,
     /// The names of control channels, of fields, and the places of nodes, to share with records.
     pub(crate) texts: Arc<Texts>,
     /// For every channel, control and field, the nodes that it triggers.
-    pub(crate) triggered: Vec<Woken>,
+    pub(crate) triggered: Indexed<ChannelIx, Woken>,
     /// The length of the table of seen versions.
     pub(crate) seen_len: usize,
     /// Fields that a step without a write empties.
@@ -51,9 +51,9 @@ pub(crate) struct Plan {
     pub(crate) custom: Vec<usize>,
     pub(crate) initial: Bits,
     /// Control channels that wait for the rest of the graph.
-    pub(crate) deferred: Vec<usize>,
+    pub(crate) deferred: Vec<ChannelIx>,
     /// Control channels that may be written for more than one step, and fields that trigger nodes.
-    pub(crate) lasting: Vec<usize>,
+    pub(crate) lasting: Vec<ChannelIx>,
     pub(crate) untracked: Vec<usize>,
     pub(crate) input: InputMode,
     pub(crate) output: Fields,
@@ -90,7 +90,7 @@ pub(crate) enum StopAt {
 }
 
 /// Numbers of channels: mostly one.
-pub(crate) type Numbers = SmallVec<[usize; 1]>;
+pub(crate) type Numbers = SmallVec<[ChannelIx; 1]>;
 
 /// The nodes that a channel wakes: mostly one.
 pub(crate) type Woken = SmallVec<[NodeIx; 1]>;
@@ -116,12 +116,12 @@ pub(crate) struct NodePlan {
     /// It has triggers that its run uses up.
     pub(crate) consumes: bool,
     /// The channel that wakes it, unless only fields do.
-    pub(crate) wake: Option<usize>,
+    pub(crate) wake: Option<ChannelIx>,
     pub(crate) edges: Numbers,
     /// A static edge leads from it to `END`; drawings show it.
     pub(crate) ends: bool,
     pub(crate) branches: Vec<BranchPlan>,
-    pub(crate) joins: Vec<(usize, usize)>,
+    pub(crate) joins: Vec<(ChannelIx, usize)>,
     /// The triggers' names in order, part of the ids of the node's tasks.
     pub(crate) trigger_names: Vec<String>,
     /// The node's place in the order of names.
@@ -142,11 +142,11 @@ pub(crate) struct NodePlan {
 
 impl NodePlan {
     /// Notes what the rest comes to, once it is known.
-    pub(crate) fn settle(&mut self, seen_at: usize, control: &[ControlChannel]) {
-        let kind = |c: &usize| control.get(*c).map(|c| &c.kind);
-        let wakes = |c: &&usize| matches!(kind(c), Some(ControlKind::Branch | ControlKind::BranchDeferred));
+    pub(crate) fn settle(&mut self, seen_at: usize, control: &Indexed<ChannelIx, ControlChannel>) {
+        let kind = |c: &ChannelIx| control.get(*c).map(|c| &c.kind);
+        let wakes = |c: &&ChannelIx| matches!(kind(c), Some(ControlKind::Branch | ControlKind::BranchDeferred));
         self.wake = self.triggers.iter().find(wakes).copied();
-        let stays = |c: &usize| matches!(kind(c), Some(ControlKind::Start | ControlKind::Branch));
+        let stays = |c: &ChannelIx| matches!(kind(c), Some(ControlKind::Start | ControlKind::Branch));
         self.consumes = !self.triggers.iter().all(stays);
         self.seen_at = seen_at;
         self.plain = self.retry.is_empty()
@@ -201,8 +201,13 @@ impl Plan {
     }
 
     /// The number of a field among all channels.
-    pub(crate) fn channel_of_field(&self, field: usize) -> usize {
-        self.control.len() + field
+    pub(crate) fn channel_of_field(&self, field: usize) -> ChannelIx {
+        ChannelIx::new(self.control.len() + field)
+    }
+
+    /// The field that a channel is, unless it is a control channel.
+    pub(crate) fn field_of_channel(&self, channel: ChannelIx) -> Option<usize> {
+        channel.get().checked_sub(self.control.len())
     }
 
     /// Where the text stands that puts a node's tasks in the order in which writes are applied.

@@ -14,7 +14,7 @@ use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::bits::Bits;
 use crate::error::InvalidUpdate;
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, Indexed, NodeIx};
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::{Due, MergeWatch, Snapshot, Writes};
 use crate::state::{Change, FieldKind, Scratch};
@@ -235,13 +235,13 @@ impl Step<'_> {
     }
 
     #[inline]
-    fn bump(&mut self, channel: usize) {
+    fn bump(&mut self, channel: ChannelIx) {
         self.versions().bump(channel);
     }
 
     /// A channel changed; it can trigger nodes if it has a value.
     #[inline]
-    fn changed(&mut self, channel: usize, available: bool) {
+    fn changed(&mut self, channel: ChannelIx, available: bool) {
         self.versions().changed(channel, available);
     }
 
@@ -260,7 +260,8 @@ impl Step<'_> {
                     open
                 }
                 None => {
-                    let (plan, field) = (self.plan, channel - self.plan.control.len());
+                    let (plan, field) =
+                        (self.plan, self.plan.field_of_channel(*channel).expect("it is no control channel"));
                     let change = plan.ty.consume(self.state_for(field), field);
                     self.note_presence(field, change);
                     change.happened()
@@ -275,7 +276,7 @@ impl Step<'_> {
     /// An input wakes the start node.
     fn begin(&mut self, start: Start) {
         self.live.start = Some(start);
-        self.signal(0, 0);
+        self.signal(ChannelIx::FIRST, 0);
     }
 
     fn write(&mut self, batch: &mut [Applied<'_>], ends: bool) -> Result<(), InvalidUpdate> {
@@ -307,7 +308,7 @@ impl Step<'_> {
     }
 
     #[inline(always)]
-    fn signal(&mut self, channel: usize, member: usize) {
+    fn signal(&mut self, channel: ChannelIx, member: usize) {
         let signal = &mut self.live.signals[channel];
         let (changed, available) = match &self.plan.control[channel].kind {
             ControlKind::Start | ControlKind::Branch => {
@@ -381,7 +382,7 @@ impl Step<'_> {
             }
             signals[channel].set = false;
             (versions[channel], *max_version) = (*version, *version);
-            if channel == 0 {
+            if channel == ChannelIx::FIRST {
                 *start = None;
             }
         }
@@ -474,24 +475,24 @@ impl Step<'_> {
 /// What is noted of channels that change.
 struct Noted<'a> {
     plan: &'a Plan,
-    versions: &'a mut Vec<u64>,
+    versions: &'a mut Indexed<ChannelIx, u64>,
     max_version: &'a mut u64,
     present: &'a mut Bits,
     journal: &'a mut Option<Journal>,
-    changed: &'a mut Vec<usize>,
+    changed: &'a mut Vec<ChannelIx>,
     version: u64,
 }
 
 impl Noted<'_> {
     #[inline(always)]
-    fn bump(&mut self, channel: usize) {
+    fn bump(&mut self, channel: ChannelIx) {
         self.versions[channel] = self.version;
         *self.max_version = self.version;
     }
 
     /// A channel changed; it can trigger nodes if it has a value.
     #[inline(always)]
-    fn changed(&mut self, channel: usize, available: bool) {
+    fn changed(&mut self, channel: ChannelIx, available: bool) {
         self.bump(channel);
         if available && !self.changed.contains(&channel) {
             self.changed.push(channel);

@@ -7,7 +7,7 @@ use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
 use crate::call::{Goto, Send};
 use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, NodeIx};
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::plan::{Now, Piece, Plan, SavedFields};
 use crate::value::Blob;
@@ -32,11 +32,11 @@ pub(super) struct Bridge {
 /// Where a trigger is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Passage {
-    To(usize),
+    To(ChannelIx),
     /// A join of so many whose node was replaced: when it is complete, it wakes another node.
     Joined {
         members: usize,
-        wake: usize,
+        wake: ChannelIx,
     },
     /// What it holds means nothing any more.
     Closed,
@@ -324,8 +324,8 @@ fn passage(plan: &Plan, name: &str) -> Passage {
     }
 }
 
-fn find(plan: &Plan, name: &str) -> Option<usize> {
-    (0..plan.triggered.len()).find(|channel| super::control::channel_name(plan, *channel) == name)
+fn find(plan: &Plan, name: &str) -> Option<ChannelIx> {
+    plan.triggered.places().find(|channel| super::control::channel_name(plan, *channel) == name)
 }
 
 fn branch_passage(plan: &Plan, node: &str) -> Passage {
@@ -339,7 +339,7 @@ fn branch_passage(plan: &Plan, node: &str) -> Passage {
     }
 }
 
-fn wake(plan: &Plan, node: &str) -> Option<usize> {
+fn wake(plan: &Plan, node: &str) -> Option<ChannelIx> {
     plan.nodes[plan.node(node)?].wake
 }
 

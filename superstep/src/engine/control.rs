@@ -12,6 +12,7 @@ use super::bridge::{Bridge, Passage, migrated_writes};
 use super::live::{Live, MOST_STEPS, Signal, Start};
 use super::writes::{decode_send, encode_send};
 use crate::call::Goto;
+use crate::index::{ChannelIx, Ix};
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::Writes;
 use crate::value::{Blob, decode as decode_value, encode_into, encode_with};
@@ -36,6 +37,10 @@ impl Writer<'_> {
     #[inline]
     fn number(&mut self, number: u64) {
         if number < 0x80 { self.0.push(number as u8) } else { self.long_number(number) }
+    }
+
+    fn channel(&mut self, channel: ChannelIx) {
+        self.number(channel.get() as u64);
     }
 
     fn long_number(&mut self, mut number: u64) {
@@ -103,10 +108,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn channel_name(plan: &Plan, channel: usize) -> &str {
+pub(super) fn channel_name(plan: &Plan, channel: ChannelIx) -> &str {
     match plan.control.get(channel) {
         Some(control) => &control.name,
-        None => plan.fields()[channel - plan.control.len()].name(),
+        None => plan.fields()[plan.field_of_channel(channel).expect("it is no control channel")].name(),
     }
 }
 
@@ -116,12 +121,12 @@ pub(crate) fn shape(plan: &Plan) -> Blob {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
     out.number(plan.triggered.len() as u64);
-    (0..plan.triggered.len()).for_each(|c| out.text(channel_name(plan, c)));
+    plan.triggered.places().for_each(|c| out.text(channel_name(plan, c)));
     out.number(plan.nodes.len() as u64);
     for node in plan.nodes.iter() {
         out.text(&node.name);
         out.number(node.triggers.len() as u64);
-        node.triggers.iter().for_each(|c| out.number(*c as u64));
+        node.triggers.iter().for_each(|c| out.channel(*c));
     }
     if plan.version != 1 || plan.given_name().is_some() {
         out.number(u64::from(plan.version));
@@ -138,7 +143,7 @@ pub(crate) fn encode(plan: &Plan, live: &Live) -> Result<Blob, String> {
 fn write_all(out: &mut Writer<'_>, plan: &Plan, live: &Live) -> Result<(), String> {
     out.number(live.max_version);
     out.number(live.stop_seen);
-    let waits = |c: &&usize| match live.signals.get(**c) {
+    let waits = |c: &&ChannelIx| match live.signals.get(**c) {
         Some(signal) => *signal != Signal::default(),
         None => live.versions[**c] > 0,
     };
@@ -164,7 +169,7 @@ fn write_all(out: &mut Writer<'_>, plan: &Plan, live: &Live) -> Result<(), Strin
     }
     // Zero: not known. Otherwise one more than the number of updated channels.
     out.number(live.updated.as_ref().map_or(0, |list| list.len() as u64 + 1));
-    live.updated.iter().flatten().for_each(|c| out.number(*c as u64));
+    live.updated.iter().flatten().for_each(|c| out.channel(*c));
     Ok(())
 }
 
@@ -180,8 +185,8 @@ fn write_last_seen(out: &mut Writer<'_>, live: &Live) {
     }
 }
 
-fn write_channel(out: &mut Writer<'_>, plan: &Plan, live: &Live, channel: usize) {
-    out.number(channel as u64);
+fn write_channel(out: &mut Writer<'_>, plan: &Plan, live: &Live, channel: ChannelIx) {
+    out.channel(channel);
     out.number(live.versions[channel]);
     let seen = || seen_of(plan, channel).filter(|at| live.seen[*at] > 0);
     out.number(seen().count() as u64);
@@ -205,7 +210,7 @@ fn write_channel(out: &mut Writer<'_>, plan: &Plan, live: &Live, channel: usize)
 }
 
 /// The places of the versions of a channel that its nodes have run on.
-fn seen_of(plan: &Plan, channel: usize) -> impl Iterator<Item = usize> {
+fn seen_of(plan: &Plan, channel: ChannelIx) -> impl Iterator<Item = usize> {
     plan.triggered[channel].iter().filter_map(move |node| {
         let node = &plan.nodes[*node];
         Some(node.seen_at + node.triggers.iter().position(|c| *c == channel)?)
@@ -247,7 +252,7 @@ pub(super) fn decode(plan: &Plan, bridge: Option<&Bridge>, bytes: &[u8], live: &
     live.last_gone = some_ran && live.last_seen.is_empty();
     read_work(&mut input, plan, bridge, live)?;
     let updated = input.number()?;
-    let mut list: Vec<usize> = Vec::new();
+    let mut list: Vec<ChannelIx> = Vec::new();
     for _ in 1..updated {
         match passage(plan, bridge, input.number()?).as_ref() {
             Passage::To(channel) | Passage::Joined { wake: channel, .. } => list.push(*channel),
@@ -283,8 +288,10 @@ fn read_channel(input: &mut Reader<'_>, plan: &Plan, bridge: Option<&Bridge>, li
 fn passage<'a>(plan: &Plan, bridge: Option<&'a Bridge>, number: u64) -> Cow<'a, Passage> {
     match bridge {
         Some(bridge) => Cow::Borrowed(bridge.channel(number)),
-        None if (number as usize) < plan.triggered.len() => Cow::Owned(Passage::To(number as usize)),
-        None => Cow::Owned(Passage::Closed),
+        None => {
+            let channel = plan.triggered.places().nth(number as usize);
+            Cow::Owned(channel.map_or(Passage::Closed, Passage::To))
+        }
     }
 }
 
@@ -345,7 +352,7 @@ impl<'a> SavedChannel<'a> {
         self.flags & 1 == 1 || !self.members.is_empty()
     }
 
-    fn restore(&self, plan: &Plan, moved: bool, live: &mut Live, channel: usize, version: u64) {
+    fn restore(&self, plan: &Plan, moved: bool, live: &mut Live, channel: ChannelIx, version: u64) {
         live.versions[channel] = version;
         let Some(control) = plan.control.get(channel) else { return };
         let signal = &mut live.signals[channel];

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::bits::Bits;
 use crate::call::{Goto, Send};
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, Indexed, NodeIx};
 use crate::plan::{ControlKind, Plan};
 use crate::state::Scratch;
 use crate::state::erased::{Snapshot, Writes};
@@ -48,13 +48,13 @@ pub(crate) struct Live {
     pub(crate) state: Snapshot,
     /// The fields that have a value.
     pub(crate) present: Bits,
-    pub(crate) signals: Vec<Signal>,
+    pub(crate) signals: Indexed<ChannelIx, Signal>,
     /// Triggers that are open for one step.
-    pub(crate) open: SmallVec<[usize; 2]>,
+    pub(crate) open: SmallVec<[ChannelIx; 2]>,
     pub(crate) start: Option<Start>,
     pub(crate) sends: Vec<Send>,
     /// The step in which each channel changed last; one number for all changes of a step.
-    pub(crate) versions: Vec<u64>,
+    pub(crate) versions: Indexed<ChannelIx, u64>,
     pub(crate) max_version: u64,
     /// For each node, the versions of its triggers that it has run on.
     pub(crate) seen: Vec<u64>,
@@ -65,11 +65,11 @@ pub(crate) struct Live {
     /// The newest version when the run was resumed last: what stops hold against.
     pub(crate) stop_seen: u64,
     /// The channels that the last step updated; `None` if that is not known.
-    pub(crate) updated: Option<Vec<usize>>,
+    pub(crate) updated: Option<Vec<ChannelIx>>,
     /// The version of all that the step under way changes.
     pub(crate) version: u64,
     /// The channels that the step under way has updated so far.
-    pub(crate) changed: Vec<usize>,
+    pub(crate) changed: Vec<ChannelIx>,
     pub(crate) scratch: Vec<Scratch>,
     /// Nodes that had another name when the checkpoint was saved: its tasks go by that one.
     pub(crate) former: Option<Arc<Former>>,
@@ -98,7 +98,7 @@ impl Live {
             open: SmallVec::new(),
             start: None,
             sends: Vec::new(),
-            versions: vec![0; plan.triggered.len()],
+            versions: plan.triggered.iter().map(|_| 0).collect(),
             max_version: 0,
             seen: vec![0; plan.seen_len],
             last_seen: SmallVec::new(),
@@ -157,17 +157,17 @@ impl Live {
         self.former.as_ref().and_then(|former| former.name_of(node)).unwrap_or(&plan.nodes[node].name)
     }
 
-    pub(crate) fn available(&self, plan: &Plan, channel: usize) -> bool {
+    pub(crate) fn available(&self, plan: &Plan, channel: ChannelIx) -> bool {
         match plan.control.get(channel) {
             Some(control) => self.signals[channel].available(&control.kind),
-            None => self.present.has(channel - plan.control.len()),
+            None => plan.field_of_channel(channel).is_some_and(|field| self.present.has(field)),
         }
     }
 
     /// Whether a node has something new to run on.
     pub(crate) fn triggers(&self, plan: &Plan, node: NodeIx) -> bool {
         let node = &plan.nodes[node];
-        let is_new = |i: usize, channel: usize| self.versions[channel] > self.seen[node.seen_at + i];
+        let is_new = |i: usize, channel: ChannelIx| self.versions[channel] > self.seen[node.seen_at + i];
         node.triggers.iter().enumerate().any(|(i, c)| is_new(i, *c) && self.available(plan, *c))
     }
 }

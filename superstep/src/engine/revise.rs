@@ -20,7 +20,7 @@ use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
-use crate::index::NodeIx;
+use crate::index::{Ix, NodeIx};
 use crate::names::END;
 use crate::plan::{InputMode, Plan};
 use crate::state::erased::Snapshot;

@@ -18,7 +18,7 @@ use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::graph::GraphCore;
 use crate::id::{CheckpointId, name_key};
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, NodeIx};
 use crate::plan::{Plan, StopAt};
 use crate::state::erased::{AnyUpdate, Snapshot};
 use crate::store::Store;
@@ -412,7 +412,7 @@ impl Run {
         self.tasks.clear();
         let updated = self.live.updated.as_deref();
         // If nothing was updated, nothing can have been woken.
-        if !(updated.is_some_and(<[usize]>::is_empty) && self.live.sends.is_empty()) {
+        if !(updated.is_some_and(<[ChannelIx]>::is_empty) && self.live.sends.is_empty()) {
             tasks::add_next_tasks(plan, &self.live, updated, &mut self.tasks);
         }
         self.live.open_step();
@@ -523,8 +523,8 @@ impl Run {
 
     /// Whether the last step has updated a shown field.
     pub(super) fn changed_output(&self, plan: &Plan) -> bool {
-        let controls = plan.control.len();
-        self.live.updated.iter().flatten().any(|c| *c >= controls && self.config.output.has(c - controls))
+        let fields = self.live.updated.iter().flatten().filter_map(|channel| plan.field_of_channel(*channel));
+        fields.into_iter().any(|field| self.config.output.has(field))
     }
 
     /// Applies the writes of all tasks, in the order of their paths.

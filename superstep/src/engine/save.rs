@@ -26,6 +26,7 @@ use crate::checkpoint::{
 };
 use crate::error::CodecError;
 use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
+use crate::index::{ChannelIx, Ix};
 use crate::plan::Plan;
 use crate::state::Scratch;
 use crate::state::erased::{Snapshot, Writes};
@@ -50,13 +51,19 @@ impl Scribe {
     }
 
     /// The record of a write to a channel.
-    pub(crate) fn write(&self, into: &mut Refill<'_, WriteRecord, 2>, channel: usize, value: Blob, overwrite: bool) {
+    pub(crate) fn write(
+        &self,
+        into: &mut Refill<'_, WriteRecord, 2>,
+        channel: ChannelIx,
+        value: Blob,
+        overwrite: bool,
+    ) {
         match into.slot() {
             Some(slot) => {
-                slot.channel.point_to(&self.labels, channel);
+                slot.channel.point_to(&self.labels, channel.get());
                 (slot.value, slot.overwrite) = (value, overwrite);
             }
-            None => into.put(WriteRecord { channel: self.labels.name(channel), value, overwrite }),
+            None => into.put(WriteRecord { channel: self.labels.name(channel.get()), value, overwrite }),
         }
     }
 }
@@ -428,7 +435,7 @@ impl Saver {
                     }
                 }
             };
-            let (labels, place) = (&self.scribe.labels, plan.channel_of_field(field));
+            let (labels, place) = (&self.scribe.labels, plan.channel_of_field(field).get());
             match fields.slot() {
                 Some(slot) => {
                     slot.name.point_to(labels, place);

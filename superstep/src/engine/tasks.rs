@@ -11,7 +11,7 @@ use super::writes::TaskWrites;
 use crate::call::{NodeError, TimeoutPolicy};
 use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, NodeIx};
 use crate::plan::Plan;
 use crate::state::erased::Snapshot;
 use crate::state::{Given, TaskInput};
@@ -74,14 +74,14 @@ impl Task {
 }
 
 /// The tasks of the next step: sends first, then the nodes with open triggers.
-pub(crate) fn next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>) -> Vec<Task> {
+pub(crate) fn next_tasks(plan: &Plan, live: &Live, updated: Option<&[ChannelIx]>) -> Vec<Task> {
     let mut tasks = Vec::new();
     add_next_tasks(plan, live, updated, &mut tasks);
     tasks
 }
 
 /// The same, into a list that is used again and again.
-pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[usize]>, tasks: &mut Vec<Task>) {
+pub(crate) fn add_next_tasks(plan: &Plan, live: &Live, updated: Option<&[ChannelIx]>, tasks: &mut Vec<Task>) {
     tasks.reserve(live.sends.len() + 1);
     for (ix, send) in live.sends.iter().enumerate() {
         match plan.node(&send.node) {

@@ -8,6 +8,7 @@ use crate::call::{Answers, Send, TimeoutPolicy};
 use crate::checkpoint::{CheckpointError, Interrupt, Name, Refill, TaskRecord, WriteRecord};
 use crate::error::{CodecError, TaskError};
 use crate::id::TaskId;
+use crate::index::ChannelIx;
 use crate::names::START;
 use crate::plan::{ControlKind, Plan};
 use crate::state::erased::Writes;
@@ -18,7 +19,7 @@ use crate::value::{Blob, Payload, check_levels, decode, encode};
 pub(crate) struct TaskWrites {
     pub(crate) puts: Writes,
     /// Triggers written, with the member for joins.
-    pub(crate) signals: SmallVec<[(usize, usize); 1]>,
+    pub(crate) signals: SmallVec<[(ChannelIx, usize); 1]>,
     /// The encoded puts, if someone saved them; empty for those that are never saved.
     pub(crate) encoded: SmallVec<[Blob; 1]>,
     /// The puts are in the state already: of those that nobody wants to see, only the places are left.
@@ -303,8 +304,8 @@ impl TaskWrites {
                 return Err(CodecError::new(newer_version(found, plan.version)));
             }
             name => {
-                if let Some(channel) = plan.control.iter().position(|c| c.name == name) {
-                    let member = match &plan.control[channel].kind {
+                if let Some((channel, control)) = plan.control.enumerated().find(|(_, c)| c.name == name) {
+                    let member = match &control.kind {
                         ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
                             members.iter().position(|m| m.as_bytes() == &write.value[..])
                         }

@@ -13,7 +13,7 @@ use crate::graph::build::{GraphDraft, Persistence, Settings};
 use crate::graph::diagnose;
 use crate::graph::hiding;
 use crate::graph::subgraph::MAX_LEVELS;
-use crate::index::{ByNode, NodeIx};
+use crate::index::{ChannelIx, Indexed, Ix, NodeIx};
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::NodeRules;
 use crate::plan::{
@@ -334,11 +334,12 @@ fn start_node() -> AnyNode {
 
 fn freeze(graph: GraphDraft) -> (Plan, Settings) {
     let GraphDraft { ty, nodes, edges, joins, branches, defaults, settings, .. } = graph;
-    let mut freezer = Freezer { nodes: ByNode::default(), names: NameTable::default(), control: Vec::new(), defaults };
+    let mut freezer =
+        Freezer { nodes: Indexed::default(), names: NameTable::default(), control: Indexed::default(), defaults };
     freezer.control.push(ControlChannel { name: START.to_owned(), kind: ControlKind::Start });
     freezer.add(START, start_node(), NodeRules::default(), ty.fields());
     freezer.nodes[NodeIx::FIRST].hidden = true;
-    freezer.nodes[NodeIx::FIRST].triggers.push(0);
+    freezer.nodes[NodeIx::FIRST].triggers.push(ChannelIx::FIRST);
     for (name, node, options) in nodes {
         freezer.add(&name, node, options, ty.fields());
     }
@@ -363,9 +364,9 @@ fn freeze(graph: GraphDraft) -> (Plan, Settings) {
 }
 
 struct Freezer {
-    nodes: ByNode<NodePlan>,
+    nodes: Indexed<NodeIx, NodePlan>,
     names: NameTable,
-    control: Vec<ControlChannel>,
+    control: Indexed<ChannelIx, ControlChannel>,
     defaults: NodeRules,
 }
 
@@ -386,8 +387,7 @@ impl Freezer {
         let mut node = node_plan(name, run, options, state);
         if name != START {
             let kind = if node.defer { ControlKind::BranchDeferred } else { ControlKind::Branch };
-            node.triggers.push(self.control.len());
-            self.control.push(ControlChannel { name: format!("branch:to:{name}"), kind });
+            node.triggers.push(self.control.push(ControlChannel { name: format!("branch:to:{name}"), kind }));
         }
         let ix = self.nodes.push(node);
         self.names.insert(name.into(), ix);
@@ -445,7 +445,7 @@ impl Freezer {
     fn join(&mut self, sources: &[String], to: &str) {
         let to_ix = self.names[to];
         let members: Vec<String> = sources.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
-        let channel = self.control.len();
+        let channel = ChannelIx::new(self.control.len());
         for (member, name) in members.iter().enumerate() {
             let from = self.names[name.as_str()];
             self.nodes[from].joins.push((channel, member));
@@ -453,8 +453,7 @@ impl Freezer {
         let name = format!("join:{}:{to}", sources.join("+"));
         let kind =
             if self.nodes[to_ix].defer { ControlKind::JoinDeferred { members } } else { ControlKind::Join { members } };
-        self.control.push(ControlChannel { name, kind });
-        self.nodes[to_ix].triggers.push(channel);
+        self.nodes[to_ix].triggers.push(self.control.push(ControlChannel { name, kind }));
     }
 }
 
@@ -494,9 +493,9 @@ pub(crate) fn node_plan(name: &str, run: AnyNode, options: NodeRules, fields: &[
 
 /// Works out everything that follows from nodes, channels and settings.
 pub(crate) fn finish(
-    mut nodes: ByNode<NodePlan>,
+    mut nodes: Indexed<NodeIx, NodePlan>,
     names: NameTable,
-    control: Vec<ControlChannel>,
+    control: Indexed<ChannelIx, ControlChannel>,
     ty: &Arc<dyn StateType>,
     settings: &Settings,
 ) -> Plan {
@@ -519,10 +518,11 @@ pub(crate) fn finish(
     };
     let deferred =
         |c: &ControlChannel| matches!(c.kind, ControlKind::BranchDeferred | ControlKind::JoinDeferred { .. });
-    let lasting = |c: usize| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
+    let lasting =
+        |c: ChannelIx| control.get(c).is_none_or(|c| !matches!(c.kind, ControlKind::Start | ControlKind::Branch));
     let mut plan = Plan {
         diagnostics: Vec::new(),
-        lasting: (0..triggered.len()).filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
+        lasting: triggered.places().filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
         texts: Arc::new(Texts { texts, shape: Blob::default() }),
@@ -533,7 +533,7 @@ pub(crate) fn finish(
         transient: of_kind(&FieldKind::is_transient),
         custom: of_kind(&|k| k == FieldKind::Custom),
         initial: of_kind(&FieldKind::starts_available).into_iter().collect(),
-        deferred: (0..control.len()).filter(|c| deferred(&control[*c])).collect(),
+        deferred: control.enumerated().filter(|(_, c)| deferred(c)).map(|(ix, _)| ix).collect(),
         untracked: of_kind(&|k| k == FieldKind::Untracked),
         input: InputMode::Start { fields: Some(places(&settings.input).unwrap_or_else(|| state_fields.clone())) },
         output: places(&settings.output).map_or_else(|| shown(state_fields), Fields::many),
@@ -556,7 +556,7 @@ pub(crate) fn finish(
 }
 
 /// Gives each node its place in the order of names.
-fn rank(nodes: &mut ByNode<NodePlan>) {
+fn rank(nodes: &mut Indexed<NodeIx, NodePlan>) {
     let mut order: Vec<NodeIx> = nodes.places().collect();
     order.sort_by(|a, b| nodes[*a].name.cmp(&nodes[*b].name));
     for (rank, ix) in order.into_iter().enumerate() {
@@ -566,12 +566,16 @@ fn rank(nodes: &mut ByNode<NodePlan>) {
 
 /// Tells nodes what their triggers are called and where they note what they have seen. Gives the nodes of each channel,
 /// and how much there is to note.
-fn wire(nodes: &mut ByNode<NodePlan>, control: &[ControlChannel], fields: &[FieldSpec]) -> (Vec<Woken>, usize) {
-    let channel_name = |c: usize| match control.get(c) {
+fn wire(
+    nodes: &mut Indexed<NodeIx, NodePlan>,
+    control: &Indexed<ChannelIx, ControlChannel>,
+    fields: &[FieldSpec],
+) -> (Indexed<ChannelIx, Woken>, usize) {
+    let channel_name = |c: ChannelIx| match control.get(c) {
         Some(channel) => channel.name.clone(),
-        None => fields[c - control.len()].name().to_owned(),
+        None => fields[c.get() - control.len()].name().to_owned(),
     };
-    let mut triggered = vec![Woken::new(); control.len() + fields.len()];
+    let mut triggered: Indexed<ChannelIx, Woken> = (0..control.len() + fields.len()).map(|_| Woken::new()).collect();
     let mut seen_len = 0;
     for (ix, node) in nodes.enumerated_mut() {
         node.trigger_names = node.triggers.iter().map(|t| channel_name(*t)).collect();
@@ -584,7 +588,11 @@ fn wire(nodes: &mut ByNode<NodePlan>, control: &[ControlChannel], fields: &[Fiel
 }
 
 /// The texts that records name: channels, then the paths of the nodes.
-fn texts(nodes: &ByNode<NodePlan>, control: &[ControlChannel], fields: &[FieldSpec]) -> Vec<Box<str>> {
+fn texts(
+    nodes: &Indexed<NodeIx, NodePlan>,
+    control: &Indexed<ChannelIx, ControlChannel>,
+    fields: &[FieldSpec],
+) -> Vec<Box<str>> {
     let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
     let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
     channels.chain(paths).map(Into::into).collect()

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
 use crate::graph::compile::{CompiledStateGraph, GraphCore};
-use crate::index::NodeIx;
+use crate::index::{ChannelIx, NodeIx};
 use crate::names::{END, START};
 use crate::plan::{ControlKind, NodePlan, Plan, StopAt};
 use crate::state::State;
@@ -50,7 +50,7 @@ impl GraphCore {
 }
 
 /// An edge on its way: the trigger that it writes, if it is conditional, and its label.
-type Wire = (usize, bool, Option<String>);
+type Wire = (ChannelIx, bool, Option<String>);
 
 struct Player<'a> {
     plan: &'a Plan,
@@ -90,7 +90,7 @@ impl<'a> Player<'a> {
     }
 
     fn play(mut self) -> Drawing {
-        let first = self.plan.triggered.first().cloned().unwrap_or_default();
+        let first = self.plan.triggered.get(ChannelIx::FIRST).cloned().unwrap_or_default();
         let mut sources: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
         let mut step_sources: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
         let mut declared_by: BTreeMap<NodeIx, BTreeSet<Wire>> = BTreeMap::new();
@@ -101,7 +101,7 @@ impl<'a> Player<'a> {
                 break;
             }
             step_sources = BTreeMap::new();
-            let mut written: Vec<(usize, usize)> = Vec::new();
+            let mut written: Vec<(ChannelIx, usize)> = Vec::new();
             for &node in &wave {
                 let mut wires: BTreeSet<Wire> = self.static_wires(node).into_iter().collect();
                 written.extend(self.plan.nodes[node].edges.iter().map(|c| (*c, 0)));
@@ -116,7 +116,8 @@ impl<'a> Player<'a> {
                     declared_by.insert(node, declared.into_iter().collect());
                 }
                 // A conditional way hides the plain one to the same place.
-                let conditional: BTreeSet<usize> = declared_by.get(&node).into_iter().flatten().map(|w| w.0).collect();
+                let conditional: BTreeSet<ChannelIx> =
+                    declared_by.get(&node).into_iter().flatten().map(|w| w.0).collect();
                 wires.retain(|(c, cond, _)| *cond || !conditional.contains(c));
                 wires.extend(declared_by.get(&node).cloned().unwrap_or_default());
                 step_sources.insert(node, wires);
@@ -142,7 +143,7 @@ impl<'a> Player<'a> {
         sources: &mut BTreeMap<NodeIx, BTreeSet<Wire>>,
         step_sources: &BTreeMap<NodeIx, BTreeSet<Wire>>,
     ) {
-        let mut by_trigger: BTreeMap<usize, Vec<(NodeIx, bool, Option<String>)>> = BTreeMap::new();
+        let mut by_trigger: BTreeMap<ChannelIx, Vec<(NodeIx, bool, Option<String>)>> = BTreeMap::new();
         for (source, wires) in sources.iter() {
             for (channel, conditional, label) in wires {
                 by_trigger.entry(*channel).or_default().push((*source, *conditional, label.clone()));
@@ -220,7 +221,7 @@ impl<'a> Player<'a> {
         };
         if self.plan.node(START).is_none() {
             nodes.insert(0, DrawnNode::new(START));
-            let first = self.plan.triggered.first().filter(|_| !self.plan.control.is_empty()).cloned();
+            let first = self.plan.triggered.get(ChannelIx::FIRST).filter(|_| !self.plan.control.is_empty()).cloned();
             for node in first.map_or_else(|| self.field_entries(), crate::plan::Woken::into_vec) {
                 add(START, &self.plan.nodes[node].name, false, None);
             }
@@ -322,31 +323,30 @@ fn trim(drawing: &mut Drawing, id: &str, mine: impl Fn(&DrawnEdge) -> bool, othe
 
 /// The triggers, as far as drawing needs them.
 struct Signals {
-    joins: BTreeMap<usize, BTreeSet<usize>>,
-    deferred: BTreeSet<usize>,
+    joins: BTreeMap<ChannelIx, BTreeSet<usize>>,
+    deferred: BTreeSet<ChannelIx>,
 }
 
 impl Signals {
     fn new(plan: &Plan) -> Self {
         let joins = plan
             .control
-            .iter()
-            .enumerate()
+            .enumerated()
             .filter(|(_, c)| matches!(c.kind, ControlKind::Join { .. } | ControlKind::JoinDeferred { .. }));
         Self { joins: joins.map(|(c, _)| (c, BTreeSet::new())).collect(), deferred: BTreeSet::new() }
     }
 
     /// The nodes that run after a step that wrote these triggers.
-    fn step(&mut self, plan: &Plan, ran: &[NodeIx], written: &[(usize, usize)]) -> Vec<NodeIx> {
+    fn step(&mut self, plan: &Plan, ran: &[NodeIx], written: &[(ChannelIx, usize)]) -> Vec<NodeIx> {
         for channel in ran.iter().flat_map(|n| &plan.nodes[*n].triggers) {
-            let full = |c: &usize, seen: &BTreeSet<usize>| matches!(&plan.control[*c].kind, ControlKind::Join { members } | ControlKind::JoinDeferred { members } if seen.len() == members.len());
+            let full = |c: &ChannelIx, seen: &BTreeSet<usize>| matches!(&plan.control[*c].kind, ControlKind::Join { members } | ControlKind::JoinDeferred { members } if seen.len() == members.len());
             if let Some(seen) = self.joins.get_mut(channel)
                 && full(channel, seen)
             {
                 seen.clear();
             }
         }
-        let mut open: BTreeSet<usize> = BTreeSet::new();
+        let mut open: BTreeSet<ChannelIx> = BTreeSet::new();
         for (channel, member) in written {
             match &plan.control[*channel].kind {
                 ControlKind::Start | ControlKind::Branch => drop(open.insert(*channel)),

@@ -16,7 +16,7 @@ use crate::graph::build::{Persistence, Settings};
 use crate::graph::compile::{
     CompiledStateGraph, GraphCore, check_cache, check_limits, finish, node_plan, reserved_fields,
 };
-use crate::index::ByNode;
+use crate::index::{ChannelIx, Indexed, Ix};
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
 use crate::node::{CachePolicy, FromContext, NodeRules, Outcome};
@@ -388,7 +388,7 @@ impl PregelBuilder {
         let input: Vec<usize> = self.input.iter().filter_map(place).collect();
         let output: Vec<usize> = self.output.iter().filter_map(place).collect();
         let mut names = NameTable::default();
-        let mut nodes = ByNode::default();
+        let mut nodes = Indexed::default();
         for (name, builder) in self.nodes {
             let options = NodeRules {
                 retry: (!builder.retry.is_empty()).then(|| builder.retry.clone()),
@@ -398,12 +398,13 @@ impl PregelBuilder {
                 fields: Some(builder.reads.clone()),
                 ..NodeRules::default()
             };
-            let triggers: crate::plan::Numbers = builder.triggers.iter().filter_map(place).collect();
+            let triggers: crate::plan::Numbers =
+                builder.triggers.iter().filter_map(place).map(ChannelIx::new).collect();
             let mut node = node_plan(&name, builder.boxed(), options, ty.fields());
             node.triggers = triggers;
             names.insert(name.as_str().into(), nodes.push(node));
         }
-        let mut plan = finish(nodes, names, Vec::new(), &ty, &self.settings);
+        let mut plan = finish(nodes, names, Indexed::default(), &ty, &self.settings);
         plan.input = InputMode::Fields(input);
         plan.output = Fields::many(output);
         Ok(CompiledStateGraph::of(GraphCore::new(plan, self.settings, Vec::new())))
