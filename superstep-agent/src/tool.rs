@@ -147,7 +147,7 @@ impl ToolSpec {
     }
 }
 
-/// Tools to give to an agent or a [`ToolNode`]: one, several of different types as a tuple, or a list.
+/// Tools to give to an agent or a [`ToolNode`](crate::ToolNode): one, several of different types as a tuple, or a list.
 ///
 /// ```
 /// use std::sync::Arc;

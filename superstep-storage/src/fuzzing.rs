@@ -6,25 +6,13 @@
 
 mod checkpoints;
 
-use std::borrow::Cow;
-
 use serde_json::{Deserializer, Value};
 use superstep::{Clause, Comparison, Condition, FieldPath, Filter};
 
+use crate::Seal;
 use crate::seal::{Context, Flags};
-use crate::{Seal, SealError};
 
 pub use checkpoints::checkpoint_target;
-
-/// Seals a payload for a context.
-pub fn seal(seal: &Seal, context: &[&[u8]], payload: &[u8]) -> Vec<u8> {
-    seal.seal(context, payload)
-}
-
-/// Opens a sealed payload.
-pub fn open<'a>(seal: &Seal, context: &[&[u8]], sealed: &'a [u8]) -> Result<Cow<'a, [u8]>, SealError> {
-    seal.open(context, sealed)
-}
 
 /// Seals a body as if it were a compressed payload.
 pub fn seal_as_compressed(seal: &Seal, context: &[&[u8]], body: &[u8]) -> Vec<u8> {

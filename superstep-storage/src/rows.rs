@@ -7,7 +7,7 @@
 //!
 //! - [`RowCodec`]: seals and opens the rows of one namespace of one thread.
 //! - [`ReadRows`]: opened rows, and the checkpoints that can be put together from them.
-//! - [`Outline`]: where the pieces of each field lie, as seen from one row.
+//! - `Outline`: where the pieces of each field lie, as seen from one row.
 //! - [`OutlineInterval`]: how many rows there are from one outline to the next, and how many pieces one gathers.
 //! - [`Removing`]: rows that go away, and the plan of what has to be written before.
 //! - [`Listing`]: the checkpoints of a query, page by page.

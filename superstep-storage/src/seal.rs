@@ -136,7 +136,21 @@ impl Seal {
 
     /// Seals a payload that belongs to `context`: what must be the same when it is opened.
     ///
-    /// Panics if values are encrypted and the operating system has no random bytes to give.
+    /// ```
+    /// use superstep_storage::{Seal, SealError};
+    ///
+    /// # fn main() -> Result<(), SealError> {
+    /// let seal = Seal::new();
+    /// let sealed = seal.seal(&[b"thread", b"1"], b"tea");
+    /// assert_eq!(*seal.open(&[b"thread", b"1"], &sealed)?, *b"tea");
+    /// assert_eq!(seal.open(&[b"thread", b"2"], &sealed), Err(SealError::WrongContext));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If values are encrypted and the operating system has no random bytes to give.
     pub fn seal(&self, context: &[&[u8]], payload: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::new();
         self.seal_into(context, payload, &mut sealed);

@@ -1,6 +1,6 @@
 //! Checkpoints: what is saved, and where.
 //!
-//! A checkpointer works on bytes and plain records; a state's types stop at the [`Codec`].
+//! A checkpointer works on bytes and plain records; a state's types stop at the [`Codec`](crate::Codec).
 //! A checkpoint names its parent and its base, which is mostly the parent too, and holds the fields
 //! that changed; all others are the base's. What a task wrote is saved as soon as the task has finished, under the
 //! checkpoint that the step started from.

@@ -9,7 +9,6 @@ mod formats;
 mod keys;
 
 use proptest::prelude::*;
-use superstep_storage::fuzzing::{open, seal};
 use superstep_storage::{Seal, SealError};
 
 const CONTEXT: &[&[u8]] = &[b"thread-1", b"", b"1f0e5b1a"];
@@ -60,8 +59,8 @@ proptest! {
     #[test]
     fn what_was_sealed_is_what_is_opened(payload in payloads(), context in contexts()) {
         for (kind, by) in kinds() {
-            let sealed = seal(&by, &parts(&context), &payload);
-            let opened = open(&by, &parts(&context), &sealed);
+            let sealed = by.seal(&parts(&context), &payload);
+            let opened = by.open(&parts(&context), &sealed);
             prop_assert_eq!(opened.as_deref(), Ok(payload.as_slice()), "{}", kind);
         }
     }
@@ -70,15 +69,15 @@ proptest! {
     fn a_value_opens_in_no_other_context(payload in payloads(), context in contexts(), other in contexts()) {
         prop_assume!(context != other);
         for (kind, by) in kinds() {
-            let sealed = seal(&by, &parts(&context), &payload);
-            prop_assert_eq!(open(&by, &parts(&other), &sealed), Err(SealError::WrongContext), "{}", kind);
+            let sealed = by.seal(&parts(&context), &payload);
+            prop_assert_eq!(by.open(&parts(&other), &sealed), Err(SealError::WrongContext), "{}", kind);
         }
     }
 
     #[test]
     fn bytes_that_were_never_sealed_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for (kind, by) in kinds() {
-            prop_assert!(open(&by, CONTEXT, &bytes).is_err(), "{}", kind);
+            prop_assert!(by.open(CONTEXT, &bytes).is_err(), "{}", kind);
         }
     }
 }
@@ -87,8 +86,8 @@ proptest! {
 fn every_flipped_bit_of_a_value_is_seen() {
     for (kind, by) in kinds() {
         for payload in [text(), b"tea".to_vec(), Vec::new()] {
-            for (bit, damaged) in flipped(&seal(&by, CONTEXT, &payload)).enumerate() {
-                assert!(open(&by, CONTEXT, &damaged).is_err(), "{kind}, bit {bit} of {} bytes", damaged.len());
+            for (bit, damaged) in flipped(&by.seal(CONTEXT, &payload)).enumerate() {
+                assert!(by.open(CONTEXT, &damaged).is_err(), "{kind}, bit {bit} of {} bytes", damaged.len());
             }
         }
     }
@@ -97,12 +96,12 @@ fn every_flipped_bit_of_a_value_is_seen() {
 #[test]
 fn every_flipped_bit_of_the_context_is_seen() {
     for (kind, by) in kinds() {
-        let sealed = seal(&by, CONTEXT, &text());
+        let sealed = by.seal(CONTEXT, &text());
         for part in 0..CONTEXT.len() {
             for flipped in flipped(CONTEXT[part]) {
                 let mut context = CONTEXT.to_vec();
                 context[part] = &flipped;
-                assert_eq!(open(&by, &context, &sealed), Err(SealError::WrongContext), "{kind}, part {part}");
+                assert_eq!(by.open(&context, &sealed), Err(SealError::WrongContext), "{kind}, part {part}");
             }
         }
     }
@@ -111,12 +110,12 @@ fn every_flipped_bit_of_the_context_is_seen() {
 #[test]
 fn a_value_that_was_cut_or_made_longer_is_refused() {
     for (kind, by) in kinds() {
-        let sealed = seal(&by, CONTEXT, &text());
+        let sealed = by.seal(CONTEXT, &text());
         for end in 0..sealed.len() {
-            assert!(open(&by, CONTEXT, &sealed[..end]).is_err(), "{kind}, cut at {end}");
+            assert!(by.open(CONTEXT, &sealed[..end]).is_err(), "{kind}, cut at {end}");
         }
         let longer = [sealed.as_slice(), b"\0"].concat();
-        assert!(open(&by, CONTEXT, &longer).is_err(), "{kind}, made longer");
+        assert!(by.open(CONTEXT, &longer).is_err(), "{kind}, made longer");
     }
 }
 
@@ -125,8 +124,8 @@ fn contexts_of_the_same_bytes_in_other_parts_are_different() {
     let contexts: [&[&[u8]]; 6] = [&[], &[b""], &[b"", b""], &[b"ab", b"c"], &[b"a", b"bc"], &[b"abc"]];
     for (kind, by) in kinds() {
         for (at, context) in contexts.iter().enumerate() {
-            let sealed = seal(&by, context, b"tea");
-            let fitting: Vec<_> = (0..contexts.len()).filter(|&ix| open(&by, contexts[ix], &sealed).is_ok()).collect();
+            let sealed = by.seal(context, b"tea");
+            let fitting: Vec<_> = (0..contexts.len()).filter(|&ix| by.open(contexts[ix], &sealed).is_ok()).collect();
             assert_eq!(fitting, [at], "{kind}");
         }
     }
@@ -135,18 +134,18 @@ fn contexts_of_the_same_bytes_in_other_parts_are_different() {
 #[test]
 fn a_moved_value_and_a_damaged_one_are_told_apart() {
     for (kind, by) in kinds() {
-        let mut sealed = seal(&by, CONTEXT, &text());
-        assert_eq!(open(&by, &[b"thread-2"], &sealed), Err(SealError::WrongContext), "{kind}");
+        let mut sealed = by.seal(CONTEXT, &text());
+        assert_eq!(by.open(&[b"thread-2"], &sealed), Err(SealError::WrongContext), "{kind}");
         *sealed.last_mut().expect("a sealed value is not empty") ^= 1;
-        let refused = open(&by, CONTEXT, &sealed).expect_err("it is damaged");
+        let refused = by.open(CONTEXT, &sealed).expect_err("it is damaged");
         assert!(matches!(refused, SealError::Damaged { .. }), "{kind}: {refused}");
     }
 }
 
 #[test]
 fn a_plain_value_is_opened_where_it_is() -> Result<(), SealError> {
-    let sealed = seal(&Seal::new(), CONTEXT, b"tea");
-    let opened = open(&Seal::new(), CONTEXT, &sealed)?;
+    let sealed = Seal::new().seal(CONTEXT, b"tea");
+    let opened = Seal::new().open(CONTEXT, &sealed)?;
     assert!(matches!(opened, std::borrow::Cow::Borrowed(_)));
     assert_eq!(sealed.len(), 3 + 22, "the envelope has 22 bytes");
     Ok(())
@@ -155,9 +154,9 @@ fn a_plain_value_is_opened_where_it_is() -> Result<(), SealError> {
 #[test]
 fn a_value_of_a_newer_format_says_so() {
     for (kind, by) in kinds() {
-        let mut sealed = seal(&by, CONTEXT, b"tea");
+        let mut sealed = by.seal(CONTEXT, b"tea");
         sealed[0] = 2;
-        let refused = open(&by, CONTEXT, &sealed).expect_err("there is no format 2");
+        let refused = by.open(CONTEXT, &sealed).expect_err("there is no format 2");
         let words = "the value has format 2, the newest known is 1; use a newer version of superstep";
         assert_eq!(refused.to_string(), words, "{kind}");
     }

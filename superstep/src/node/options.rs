@@ -150,7 +150,7 @@ impl<S: State> NodeOptions<S> {
         self
     }
 
-    /// Runs this instead, in the same step, when the node failed for good. It may ask for [`NodeError`].
+    /// Runs this instead, in the same step, when the node failed for good. It may ask for [`NodeError`](crate::NodeError).
     ///
     /// If the step does not end (a sibling asks or fails, the process dies), the handler runs again when it is gone on
     /// with, even if it had finished. Put its effects into a [`Task`](crate::Task), whose result is kept, or use

@@ -7,11 +7,9 @@ mod conditions;
 mod conformance;
 mod cursor;
 mod differential;
-mod files;
 mod embedder;
 mod filter;
 mod limits;
-mod servers;
 mod ttl;
 
 use std::error::Error;

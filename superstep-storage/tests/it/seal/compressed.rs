@@ -1,6 +1,6 @@
 //! Compression: only where it helps, and within limits when it is undone.
 
-use superstep_storage::fuzzing::{open, seal, seal_as_compressed};
+use superstep_storage::fuzzing::seal_as_compressed;
 use superstep_storage::{Compression, Seal, SealError};
 
 use super::{CONTEXT, kinds, text};
@@ -31,54 +31,54 @@ fn refuses(body: &[u8], limit: usize, expected: &SealError) {
     for (kind, by) in kinds() {
         let by = by.decompress_limit(limit);
         let sealed = seal_as_compressed(&by, CONTEXT, body);
-        assert_eq!(open(&by, CONTEXT, &sealed).as_ref(), Err(expected), "{kind}");
+        assert_eq!(by.open(CONTEXT, &sealed).as_ref(), Err(expected), "{kind}");
     }
 }
 
 #[track_caller]
 fn refuses_as_damaged(body: &[u8], words: &str) {
     for (kind, by) in kinds() {
-        let refused = open(&by, CONTEXT, &seal_as_compressed(&by, CONTEXT, body)).expect_err("it is hostile");
+        let refused = by.open(CONTEXT, &seal_as_compressed(&by, CONTEXT, body)).expect_err("it is hostile");
         assert_eq!(refused.to_string(), words, "{kind}");
     }
 }
 
 #[test]
 fn compressed_values_are_smaller_and_opened_by_every_seal() {
-    let sealed = seal(&lz4(), CONTEXT, &text());
+    let sealed = lz4().seal(CONTEXT, &text());
     assert!(sealed.len() < text().len() / 2, "{} of {} bytes", sealed.len(), text().len());
-    assert_eq!(open(&Seal::new(), CONTEXT, &sealed).as_deref(), Ok(text().as_slice()));
+    assert_eq!(Seal::new().open(CONTEXT, &sealed).as_deref(), Ok(text().as_slice()));
 }
 
 #[test]
 fn values_that_would_not_become_smaller_are_left_as_they_are() {
     for payload in [noise(5_000), b"a".repeat(100)] {
-        assert_eq!(seal(&lz4(), CONTEXT, &payload), seal(&Seal::new(), CONTEXT, &payload));
+        assert_eq!(lz4().seal(CONTEXT, &payload), Seal::new().seal(CONTEXT, &payload));
     }
 }
 
 #[test]
 fn nothing_is_compressed_unless_asked_for() {
-    assert_eq!(seal(&Seal::new(), CONTEXT, &text()).len(), 22 + text().len());
+    assert_eq!(Seal::new().seal(CONTEXT, &text()).len(), 22 + text().len());
 }
 
 #[test]
 fn a_value_above_the_limit_is_not_compressed_and_can_be_opened() {
     let zeros = vec![0; 10_001];
     let by = lz4().decompress_limit(10_000);
-    let sealed = seal(&by, CONTEXT, &zeros);
+    let sealed = by.seal(CONTEXT, &zeros);
     assert!(sealed.len() > zeros.len());
-    assert_eq!(open(&by, CONTEXT, &sealed).as_deref(), Ok(zeros.as_slice()));
+    assert_eq!(by.open(CONTEXT, &sealed).as_deref(), Ok(zeros.as_slice()));
 
-    let allowed = seal(&by, CONTEXT, &zeros[1..]);
+    let allowed = by.seal(CONTEXT, &zeros[1..]);
     assert!(allowed.len() < 1_000);
-    assert_eq!(open(&by, CONTEXT, &allowed).as_deref(), Ok(&zeros[1..]));
+    assert_eq!(by.open(CONTEXT, &allowed).as_deref(), Ok(&zeros[1..]));
 }
 
 #[test]
 fn a_value_that_is_larger_than_the_limit_is_refused() {
-    let sealed = seal(&lz4(), CONTEXT, &[0; 10_000]);
-    let refused = open(&Seal::new().decompress_limit(9_999), CONTEXT, &sealed).expect_err("it is too large");
+    let sealed = lz4().seal(CONTEXT, &[0; 10_000]);
+    let refused = Seal::new().decompress_limit(9_999).open(CONTEXT, &sealed).expect_err("it is too large");
     assert_eq!(
         refused.to_string(),
         "the value has 10000 bytes when decompressed, at most 9999 are allowed; see `Seal::decompress_limit`",
@@ -90,7 +90,7 @@ fn the_limit_is_64_mib_unless_it_is_set() {
     let block = vec![0; 1 << 20];
     let sealed = seal_as_compressed(&Seal::new(), CONTEXT, &body((64 << 20) + 1, &block));
     let expected = SealError::TooLarge { bytes: (64 << 20) + 1, limit: 64 << 20 };
-    assert_eq!(open(&Seal::new(), CONTEXT, &sealed), Err(expected));
+    assert_eq!(Seal::new().open(CONTEXT, &sealed), Err(expected));
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn bodies_that_are_no_blocks_are_refused() {
 fn zeros_are_compressed_as_far_as_they_can_be() {
     for length in [128, 1_000, 1 << 20] {
         let zeros = vec![0; length];
-        let sealed = seal(&lz4(), CONTEXT, &zeros);
+        let sealed = lz4().seal(CONTEXT, &zeros);
         assert!(sealed.len() < zeros.len(), "{length}");
-        assert_eq!(open(&lz4(), CONTEXT, &sealed).as_deref(), Ok(zeros.as_slice()), "{length}");
+        assert_eq!(lz4().open(CONTEXT, &sealed).as_deref(), Ok(zeros.as_slice()), "{length}");
     }
 }

@@ -1,7 +1,6 @@
 //! Values that were sealed with earlier versions. They are never made anew: what was written once is read for ever.
 
 use superstep_storage::Seal;
-use superstep_storage::fuzzing::{open, seal};
 
 const FORMAT_1: &[&[u8]] = &[b"thread-1", b"", b"1f0e5b1a-0000-6000-8000-000000000001", b"\xff\0"];
 
@@ -13,7 +12,7 @@ macro_rules! kept {
 
 #[track_caller]
 fn opens(by: &Seal, sealed: &[u8]) {
-    assert_eq!(open(by, FORMAT_1, sealed).as_deref(), Ok(kept!("payload").as_slice()));
+    assert_eq!(by.open(FORMAT_1, sealed).as_deref(), Ok(kept!("payload").as_slice()));
 }
 
 #[cfg(feature = "encryption")]
@@ -29,7 +28,7 @@ fn plain_values_of_format_1_are_opened() {
 
 #[test]
 fn plain_values_are_still_sealed_to_the_bytes_of_format_1() {
-    assert_eq!(seal(&Seal::new(), FORMAT_1, kept!("payload")), kept!("plain"));
+    assert_eq!(Seal::new().seal(FORMAT_1, kept!("payload")), kept!("plain"));
 }
 
 #[cfg(feature = "compression")]
@@ -53,13 +52,13 @@ fn compressed_and_encrypted_values_of_format_1_are_opened() {
 #[cfg(not(feature = "compression"))]
 #[test]
 fn without_the_feature_a_compressed_value_names_it() {
-    let refused = open(&Seal::new(), FORMAT_1, kept!("lz4")).expect_err("it cannot be decompressed");
+    let refused = Seal::new().open(FORMAT_1, kept!("lz4")).expect_err("it cannot be decompressed");
     assert_eq!(refused.to_string(), "the value is compressed; enable feature `compression`");
 }
 
 #[cfg(not(feature = "encryption"))]
 #[test]
 fn without_the_feature_an_encrypted_value_names_it() {
-    let refused = open(&Seal::new(), FORMAT_1, kept!("encrypted")).expect_err("it cannot be decrypted");
+    let refused = Seal::new().open(FORMAT_1, kept!("encrypted")).expect_err("it cannot be decrypted");
     assert_eq!(refused.to_string(), "the value is encrypted; enable feature `encryption`");
 }

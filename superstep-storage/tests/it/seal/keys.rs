@@ -1,6 +1,5 @@
 //! Keys: read from what people keep them in, and never shown.
 
-use superstep_storage::fuzzing::{open, seal};
 use superstep_storage::{Key, KeyError, Keys, Seal};
 
 use super::CONTEXT;
@@ -22,8 +21,8 @@ fn sealing_with(key: Key) -> Seal {
 
 #[track_caller]
 fn is_the_key(key: Key) {
-    let sealed = seal(&sealing_with(Key::from(key_bytes())), CONTEXT, b"tea");
-    assert_eq!(open(&sealing_with(key), CONTEXT, &sealed).as_deref(), Ok(b"tea".as_slice()));
+    let sealed = sealing_with(Key::from(key_bytes())).seal(CONTEXT, b"tea");
+    assert_eq!(sealing_with(key).open(CONTEXT, &sealed).as_deref(), Ok(b"tea".as_slice()));
 }
 
 /// The words for a text that is no key; they must not give the text away.
@@ -49,8 +48,8 @@ fn a_key_is_read_from_bytes_hexadecimal_and_base64() -> Result<(), KeyError> {
 fn both_alphabets_of_base64_are_read() -> Result<(), KeyError> {
     let standard: Key = "+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/+/8=".parse()?;
     let for_urls: Key = "-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_-_8".parse()?;
-    let sealed = seal(&sealing_with(standard), CONTEXT, b"tea");
-    assert_eq!(open(&sealing_with(for_urls), CONTEXT, &sealed).as_deref(), Ok(b"tea".as_slice()));
+    let sealed = sealing_with(standard).seal(CONTEXT, b"tea");
+    assert_eq!(sealing_with(for_urls).open(CONTEXT, &sealed).as_deref(), Ok(b"tea".as_slice()));
     Ok(())
 }
 

@@ -1,12 +1,14 @@
 //! Stores and caches in PostgreSQL: what several processes share.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use superstep::{Cache, CacheKey, Store, StoreError};
-use superstep_postgres::{PostgresCache, PostgresDatabase, PostgresStore};
-use superstep_storage::Clock;
+use superstep_postgres::{Clock, PostgresCache, PostgresDatabase, PostgresStore};
 
-use super::MINUTE;
-use crate::support::postgres::address;
+use crate::address;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A connection of its own to a schema that the test names.
 async fn database(schema: &str) -> PostgresDatabase {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use superstep::{Cache, CacheKey, PutIf, SearchQuery, Store, StoreError};
-use superstep_sqlite::{SqliteCache, SqliteDatabase, SqliteStore};
-use superstep_storage::Clock;
+use superstep_sqlite::{Clock, SqliteCache, SqliteDatabase, SqliteStore};
 
-use super::MINUTE;
+const MINUTE: Duration = Duration::from_mins(1);
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 

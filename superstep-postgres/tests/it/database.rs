@@ -3,10 +3,9 @@
 use std::error::Error;
 
 use expect_test::{Expect, expect};
-use superstep_postgres::{PostgresBuilder, PostgresDatabase};
-use superstep_storage::DatabaseError;
+use superstep_postgres::{DatabaseError, PostgresBuilder, PostgresDatabase};
 
-use crate::support::postgres::address;
+use crate::address;
 
 #[tokio::test]
 async fn the_schema_is_set_up_once_and_then_found() {

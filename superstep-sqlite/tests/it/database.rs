@@ -4,8 +4,7 @@ use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use superstep_sqlite::SqliteDatabase;
-use superstep_storage::DatabaseError;
+use superstep_sqlite::{DatabaseError, SqliteDatabase};
 
 #[tokio::test]
 async fn a_closed_database_can_be_opened_again_at_once() {
