@@ -264,15 +264,15 @@ fn add_branch(graph: &mut StateGraph<JsonState>, world: &Arc<World>, branch: &Br
     let name = branch.name.clone().unwrap_or_else(|| format!("path{ix}"));
     let (from, path) = (node_name(&branch.from), path(world, &branch.program, &name));
     let path = NamedPath::new(name, path);
-    let map: Vec<(String, String)> = match &branch.map {
-        None => {
-            graph.add_conditional_edges(from, path);
-            return;
+    match &branch.map {
+        None => graph.add_conditional_edges(from, path),
+        Some(RouteTable::Labels(labels)) => {
+            graph.add_conditional_edges_with_map(from, path, labels.iter().map(|(label, to)| (label, node_name(to))))
         }
-        Some(RouteTable::Labels(labels)) => labels.iter().map(|(l, to)| (l.to_owned(), node_name(to))).collect(),
-        Some(RouteTable::Nodes(nodes)) => nodes.iter().map(|n| (node_name(n), node_name(n))).collect(),
+        Some(RouteTable::Nodes(nodes)) => {
+            graph.add_conditional_edges_with_map(from, path, nodes.iter().map(|name| node_name(name)))
+        }
     };
-    graph.add_conditional_edges_with_map(from, path, map);
 }
 
 fn path(

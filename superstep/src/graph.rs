@@ -16,7 +16,7 @@ pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
 pub(crate) use compile::{GraphCore, finish as finish_plan, node_plan};
 pub use parallel::{ParallelNode, ParallelNodeBuilder};
-pub use path::{IntoPath, IntoRoutes, NamedPath, RouteMap};
+pub use path::{IntoPath, IntoRoutes, NamedPath, PathTarget, RouteMap};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder, StepFn};
 pub(crate) use subgraph::level_below;
 pub use subgraph::{MAX_LEVELS, MappedGraph};

@@ -105,7 +105,7 @@ pub use error::{
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
     CompiledStateGraph, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, NamedPath,
-    NodeBuilder, ParallelNode, ParallelNodeBuilder, Pregel, PregelBuilder, RouteMap, StateGraph, StepFn,
+    NodeBuilder, ParallelNode, ParallelNodeBuilder, PathTarget, Pregel, PregelBuilder, RouteMap, StateGraph, StepFn,
 };
 pub use id::{CheckpointId, InvalidId, RunId, TaskId};
 pub use json::{JsonFields, JsonState, JsonWrite};

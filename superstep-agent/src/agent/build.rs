@@ -48,7 +48,7 @@ pub(super) fn graph<S: Conversation>(agent: ReactAgent<S>) -> StateGraph<S> {
         if routes.direct.is_empty() {
             graph.add_edge(TOOLS, routes.round.clone());
         } else {
-            let targets = [routes.round.clone(), routes.answer.clone()].map(|to| (to.clone(), to));
+            let targets = [routes.round.clone(), routes.answer.clone()];
             let path = move |state: &S| routes.after_tools(state.conversation());
             graph.add_conditional_edges_with_map(TOOLS, path, targets);
         }
@@ -152,7 +152,7 @@ fn add_chain<S: Conversation>(
             // Not a plain edge: beside destinations that would look as if both were gone to.
             Some(next) => {
                 let to = next.clone();
-                graph.add_conditional_edges_with_map(name, move |_: &S| to.clone(), [(next.clone(), next)])
+                graph.add_conditional_edges_with_map(name, move |_: &S| to.clone(), [next])
             }
             None => part_after_model(graph, &name, routes),
         };
@@ -170,7 +170,7 @@ fn part_after_model<'a, S: Conversation>(
     places.push(routes.round.clone());
     let routes = routes.clone();
     let path = move |state: &S| routes.after_model(state.conversation());
-    graph.add_conditional_edges_with_map(node, path, places.into_iter().map(|to| (to.clone(), to)))
+    graph.add_conditional_edges_with_map(node, path, places)
 }
 
 fn first_of<S: Conversation>(hooks: &Hooks<S>) -> Option<String> {

@@ -120,7 +120,7 @@ impl<S: Conversation + Persist> Supervisor<S> {
         graph.ignore_unknown_targets(true);
         member::add(&mut graph, lead, |state: &S| state.conversation().to_vec(), names.clone())
             .add_edge(START, &*self.name)
-            .add_conditional_edges_with_map(&*self.name, may_end, [(END, END)])
+            .add_conditional_edges_with_map(&*self.name, may_end, [END])
             .name(&*self.name);
         let work = Work { lead: self.name, names, mode: self.output, hands_back: self.hands_back };
         for (agent, _) in self.agents {
@@ -152,11 +152,7 @@ impl Work {
             let handed_on = member::handed_over(state.conversation(), &known.names)?;
             Ok::<_, String>((!handed_on).then(|| known.lead.clone()))
         };
-        member::add(graph, agent, output, Vec::new()).add_conditional_edges_with_map(
-            name,
-            back,
-            [(lead.clone(), lead)],
-        );
+        member::add(graph, agent, output, Vec::new()).add_conditional_edges_with_map(name, back, [lead]);
     }
 
     fn of(&self, agent: &str, messages: &[Message]) -> Vec<Message> {

@@ -68,9 +68,9 @@ impl<S: Conversation + Persist> Swarm<S> {
             let others = names.iter().filter(|other| **other != name).cloned().collect();
             let path = move |state: &S| member::handed_over(state.conversation(), &known).map(|_| END);
             member::add(&mut graph, agent, |state: &S| state.conversation().to_vec(), others)
-                .add_conditional_edges_with_map(name, path, [(END, END)]);
+                .add_conditional_edges_with_map(name, path, [END]);
         }
-        let targets: Vec<(String, String)> = names.iter().map(|name| (name.clone(), name.clone())).collect();
+        let targets = names.clone();
         let path = move |state: &S| active(state.conversation(), &names).unwrap_or(&first).to_owned();
         graph.add_conditional_edges_with_map(START, path, targets);
         self.changes.make(&mut graph);

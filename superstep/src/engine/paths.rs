@@ -131,8 +131,13 @@ fn mapped_routes(from: &str, path: Option<&str>, map: &[(String, String)], route
             Some((_, target)) => Ok(Goto::from(target.clone())),
             None => {
                 let known: Vec<&str> = map.iter().map(|(l, _)| l.as_str()).collect();
+                let is_list = map.iter().all(|(label, target)| label == target);
                 let did = format!("{} returned `{label}`", edge_of(path, from));
-                let rest = format!(", which its map does not have; it has {known:?}");
+                let rest = if is_list {
+                    format!(", which is not in its list of targets {known:?}")
+                } else {
+                    format!(", which its map does not have; it has {known:?}")
+                };
                 Err(Error::of_step(ErrorKind::Invalid, did, &rest).at(from))
             }
         },

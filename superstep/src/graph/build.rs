@@ -9,7 +9,7 @@ use crate::call::{AnyNode, Path};
 use crate::checkpoint::Checkpointer;
 use crate::error::CompilationError;
 use crate::graph::compile::CompiledStateGraph;
-use crate::graph::path::IntoPath;
+use crate::graph::path::{IntoPath, PathTarget};
 use crate::json::{JsonFields, JsonState};
 use crate::message::Message;
 use crate::names::{DEFAULT_NAME, END, START};
@@ -317,35 +317,42 @@ impl<S: State> StateGraph<S> {
         self.push_branch(from.into(), path.into_path(), None, None)
     }
 
-    /// The same, with a map from what the function returns to nodes.
-    pub fn add_conditional_edges_with_map<M, L, T>(
+    /// The same, with a map from what the function returns to nodes, or the list of the nodes that it may return.
+    ///
+    /// The targets are checked by [`compile`](Self::compile) and drawn. A path that returns anything else is an error of its
+    /// node; a [`Send`](crate::Send) may go anywhere.
+    ///
+    /// ```
+    /// use superstep::{AgentState, StateGraph, END, START};
+    /// # async fn n(_: AgentState) {}
+    /// let many = |state: &AgentState| state.messages.len() > 3;
+    /// let app = StateGraph::<AgentState>::new()
+    ///     .add_node("ask", n)
+    ///     .add_node("check", n)
+    ///     .add_edge(START, "ask")
+    ///     .add_conditional_edges_with_map("ask", move |s: &AgentState| if many(s) { "check" } else { "ask" }, ["ask", "check"])
+    ///     .add_conditional_edges_with_map("check", move |s: &AgentState| many(s).to_string(), [("true", END), ("false", "ask")])
+    ///     .compile()?;
+    /// # Ok::<(), superstep::CompilationError>(())
+    /// ```
+    pub fn add_conditional_edges_with_map<M>(
         &mut self,
         from: impl Into<String>,
         path: impl IntoPath<S, M>,
-        map: impl IntoIterator<Item = (L, T)>,
-    ) -> &mut Self
-    where
-        L: Into<String>,
-        T: Into<String>,
-    {
-        let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
-        self.push_branch(from.into(), path.into_path(), Some(map), None)
+        map: impl IntoIterator<Item: PathTarget>,
+    ) -> &mut Self {
+        self.push_branch(from.into(), path.into_path(), Some(entries(map)), None)
     }
 
-    /// A conditional edge with a map, after whose targets everything meets in `then`.
-    pub fn add_conditional_edges_then<M, L, T>(
+    /// A conditional edge with a map or list of targets, after which everything meets in `then`.
+    pub fn add_conditional_edges_then<M>(
         &mut self,
         from: impl Into<String>,
         path: impl IntoPath<S, M>,
-        map: impl IntoIterator<Item = (L, T)>,
+        map: impl IntoIterator<Item: PathTarget>,
         then: impl Into<String>,
-    ) -> &mut Self
-    where
-        L: Into<String>,
-        T: Into<String>,
-    {
-        let map = map.into_iter().map(|(l, t)| (l.into(), t.into())).collect();
-        self.push_branch(from.into(), path.into_path(), Some(map), Some(then.into()))
+    ) -> &mut Self {
+        self.push_branch(from.into(), path.into_path(), Some(entries(map)), Some(then.into()))
     }
 
     fn push_branch(
@@ -383,6 +390,15 @@ impl<S: State> StateGraph<S> {
     /// The same as a conditional edge from [`START`]. It may ask too, before any node runs.
     pub fn set_conditional_entry_point<M>(&mut self, path: impl IntoPath<S, M>) -> &mut Self {
         self.add_conditional_edges(START, path)
+    }
+
+    /// The same with a map or a list of targets, as in [`add_conditional_edges_with_map`](Self::add_conditional_edges_with_map).
+    pub fn set_conditional_entry_point_with_map<M>(
+        &mut self,
+        path: impl IntoPath<S, M>,
+        map: impl IntoIterator<Item: PathTarget>,
+    ) -> &mut Self {
+        self.add_conditional_edges_with_map(START, path, map)
     }
 
     /// Options for nodes that have none of their own.
@@ -563,6 +579,10 @@ impl GraphDraft {
     pub(crate) fn names(&self) -> BTreeMap<&str, usize> {
         self.nodes.iter().enumerate().map(|(ix, (name, _, _))| (name.as_str(), ix)).collect()
     }
+}
+
+fn entries(map: impl IntoIterator<Item: PathTarget>) -> Vec<(String, String)> {
+    map.into_iter().map(PathTarget::entry).collect()
 }
 
 fn owned(names: impl IntoIterator<Item: AsRef<str>>) -> impl Iterator<Item = String> {

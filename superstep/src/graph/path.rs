@@ -1,5 +1,6 @@
 //! Paths: the functions that decide where a conditional edge leads.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -127,6 +128,45 @@ impl<R: RouteMap> IntoRoutes for R {
         Some(R::TARGETS)
     }
 }
+
+/// What a path may name, and where that leads: an entry of the map of a conditional edge.
+///
+/// A pair maps a name to a node; a node's name alone stands for itself, so that a map may be a list of nodes.
+///
+/// ```
+/// use superstep::{PathTarget, END};
+/// assert_eq!(("enough", END).entry(), ("enough".to_owned(), END.to_owned()));
+/// assert_eq!("ask".entry(), ("ask".to_owned(), "ask".to_owned()));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no target of a conditional edge",
+    note = "a list of targets has the names of nodes, as in `[\"ask\", END]`; a map has pairs, as in `[(\"again\", \"ask\"), (\"enough\", END)]`"
+)]
+pub trait PathTarget {
+    /// What the path names, and the node that this leads to.
+    fn entry(self) -> (String, String);
+}
+
+#[diagnostic::do_not_recommend]
+impl<L: Into<String>, T: Into<String>> PathTarget for (L, T) {
+    fn entry(self) -> (String, String) {
+        (self.0.into(), self.1.into())
+    }
+}
+
+macro_rules! names_are_targets {
+    ($($name:ty),*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl PathTarget for $name {
+            fn entry(self) -> (String, String) {
+                let name = String::from(self);
+                (name.clone(), name)
+            }
+        }
+    )*};
+}
+
+names_are_targets!(&str, &String, String, Cow<'_, str>);
 
 /// A function that can decide a conditional edge: `Fn(&S) -> route`, or an async function of the state.
 ///

@@ -62,6 +62,7 @@ mod streams;
 mod subgraph_threads;
 mod subgraphs;
 mod support;
+mod target_lists;
 mod task_snapshots;
 mod threads;
 mod tidy;
