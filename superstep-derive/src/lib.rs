@@ -1,5 +1,6 @@
 //! The macros of superstep: [`macro@State`] for the state of a graph, [`macro@Routes`] for its branches,
-//! [`macro@tool`] for functions that models may call.
+//! [`macro@tool`] for functions that models may call, [`macro@debug_node`] for functions that the compiler does not take
+//! for nodes.
 //!
 //! A derive is a pipeline. `ast` finds the fields, `attr` reads the attributes, `valid` checks what they
 //! say together and makes a `Model`, `expand` writes the code. Mistakes are collected on the way and
@@ -8,6 +9,7 @@
 
 mod ast;
 mod attr;
+mod debug_node;
 mod errors;
 mod expand;
 mod names;
@@ -69,14 +71,19 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `#[state(sum)]` | adds |
 /// | `#[state(max)]` | keeps the greatest |
 /// | `#[state(reduce = path)]` | merges in place by a `fn(&mut T, T)` |
+/// | `#[state(reduce = path, update = U)]` | merges in place by a `fn(&mut T, U)` |
 /// | `#[state(reducer = value)]` | merges by a `Reducer<T>` |
+/// | `#[state(reducer = value, update = U)]` | merges by a `Reducer<T, U>` |
 /// | `#[state(any)]` | keeps the last writer's value for as long as somebody writes |
 /// | `#[state(ephemeral)]` | keeps a value for one step |
 /// | `#[state(topic)]` | collects the items of one step |
 /// | `#[state(topic(accumulate))]` | collects items for good |
 /// | `#[state(untracked)]` | lives in the run, never in a checkpoint |
 ///
-/// Beside it, `#[state(rename = "name")]` sets the field's name in checkpoints and events.
+/// Beside it, `#[state(rename = "name")]` sets the field's name in checkpoints and events, and `#[state(internal)]` keeps the
+/// field to the graph's nodes: it is saved with the thread, and nodes read and write it, but no input writes it, and no
+/// output, event, snapshot or schema shows it. A caller who holds a typed state sees it there, and may write it by hand with
+/// `Thread::update`.
 ///
 /// # Attributes of serde
 ///
@@ -107,6 +114,26 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Routes, attributes(route))]
 pub fn derive_routes(input: TokenStream) -> TokenStream {
     routes::derive(&parse_macro_input!(input as DeriveInput)).into()
+}
+
+/// Says what is wrong with a function that should be a node.
+///
+/// A function is taken as a node by its whole signature, so the compiler only says that it is none. With this attribute
+/// each argument, the returned type, both sides of a `Result` and the future are asked by themselves, and what is wrong is
+/// shown where it stands. It changes nothing in the function; take it away again when it compiles.
+///
+/// ```text
+/// #[debug_node]
+/// async fn reply(chat: Chat, store: Arc<dyn Store>) -> Result<ChatUpdate, Box<dyn Error>> { .. }
+///                                   ^^^^^^^^^^^^^^               neither a node nor a path can ask for `Arc<dyn Store>`
+///                                                                         ^^^^^^^^^^^^^^ cannot be the error of a node
+/// ```
+///
+/// The state that the graph is over is that of the first argument. Where that is something else, as `Sent<T>` or a view, it
+/// is named: `#[debug_node(state = Chat)]`. `#[debug_node(crate = path)]` says where superstep is, if not at `::superstep`.
+#[proc_macro_attribute]
+pub fn debug_node(said: TokenStream, function: TokenStream) -> TokenStream {
+    debug_node::expand(said.into(), &parse_macro_input!(function as syn::ItemFn)).into()
 }
 
 /// Makes a function a tool that models can call.

@@ -35,6 +35,10 @@ pub(crate) struct Field {
     /// The name of its handle; `None` if another field took it.
     pub(crate) constant: Option<Ident>,
     pub(crate) kind: Kind,
+    /// What its reducer takes, if that is another type than the field's.
+    pub(crate) update: Option<Type>,
+    /// Whether only nodes see and write it.
+    pub(crate) internal: bool,
 }
 
 /// Puts the pieces together and notes what does not fit.
@@ -92,7 +96,9 @@ fn checked_fields(fields: &[&syn::Field], errors: &mut Errors) -> Vec<Field> {
         let Some(ident) = &field.ident else { continue };
         let read = attr::field(&field.attrs, errors);
         attr::serde::of_field(&field.attrs, &read, errors);
-        let FieldAttr { kind, rename } = read;
+        let update = checked_update(&read, errors);
+        let internal = checked_internal(&read, errors);
+        let FieldAttr { kind, rename, .. } = read;
         let name = checked_name(ident, rename.as_ref(), &mut taken, errors);
         let constant = checked_constant(ident, &mut constants, errors);
         checked.push(Field {
@@ -103,6 +109,8 @@ fn checked_fields(fields: &[&syn::Field], errors: &mut Errors) -> Vec<Field> {
             kind: checked_kind(field, kind, errors)
                 .unwrap_or_else(|| Kind { rule: Rule::LastValue, key: ident.clone() }),
             ident: ident.clone(),
+            update,
+            internal,
         });
     }
     checked
@@ -123,6 +131,29 @@ fn checked_kind(field: &syn::Field, kind: Option<Kind>, errors: &mut Errors) -> 
         format!("`{}` needs {takes}; the field `{}` is not one", kind.key, field.ident.to_token_stream()),
     );
     None
+}
+
+/// What the reducer takes, if there is one that can be told.
+fn checked_update(read: &FieldAttr, errors: &mut Errors) -> Option<Type> {
+    let update = read.update.as_ref()?;
+    if let Some(Kind { rule: Rule::Reduce(_) | Rule::Reducer(_), .. }) = read.kind {
+        return Some(update.clone());
+    }
+    errors.at(
+        update,
+        "`update` on a field is the type that its reducer takes: write `reduce = function` or `reducer = value` beside \
+         it; the name of the update struct belongs on the struct",
+    );
+    None
+}
+
+/// Whether the field is internal, which one that is never saved cannot be.
+fn checked_internal(read: &FieldAttr, errors: &mut Errors) -> bool {
+    let Some(key) = &read.internal else { return false };
+    if let Some(Kind { rule: Rule::Untracked, .. }) = read.kind {
+        errors.at(key, "`internal` fields are saved with the thread, `untracked` ones never; choose one of the two");
+    }
+    true
 }
 
 fn checked_name(
@@ -184,7 +215,8 @@ impl Model {
         generics.params.insert(0, parse_quote!('__checked));
         let mut seen = std::collections::HashSet::new();
         let clause = generics.make_where_clause();
-        for Field { ty, .. } in self.fields.iter().filter(|field| field.is_tracked()) {
+        let tracked = self.fields.iter().filter(|field| field.is_tracked());
+        for ty in tracked.flat_map(|field| std::iter::once(&field.ty).chain(&field.update)) {
             if seen.insert(ty.to_token_stream().to_string()) {
                 clause.predicates.push(parse_quote!(#ty: #bound<'__checked>));
             }
@@ -207,11 +239,19 @@ impl Model {
                 parse_quote!(#parameter: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static),
             );
         }
-        for field in self.fields.iter().filter(|field| mentions(field.ty.to_token_stream(), &named)) {
+        let is_generic = |field: &&Field| {
+            mentions(field.ty.to_token_stream(), &named) || mentions(field.update.to_token_stream(), &named)
+        };
+        for field in self.fields.iter().filter(is_generic) {
             let (ty, rule) = (&field.ty, field.rule_bound(&private));
             clause.predicates.push(
                 parse_quote!(#ty: ::core::clone::Clone + ::core::default::Default + ::core::marker::Send + ::core::marker::Sync + 'static #rule),
             );
+            if let Some(update) = &field.update {
+                clause.predicates.push(
+                    parse_quote!(#update: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static),
+                );
+            }
             if let (Rule::Messages, Some(message)) = (&field.kind.rule, setter::argument_of("Vec", ty)) {
                 clause.predicates.push(parse_quote!(#message: #private::MessageLike));
             }
@@ -223,6 +263,20 @@ impl Field {
     /// Whether checkpoints hold it.
     pub(crate) fn is_tracked(&self) -> bool {
         !matches!(self.kind.rule, Rule::Untracked)
+    }
+
+    /// The type of what is written to it.
+    pub(crate) fn update_type(&self) -> &Type {
+        self.update.as_ref().unwrap_or(&self.ty)
+    }
+
+    /// The type of what a write to it holds.
+    pub(crate) fn written_type(&self, private: &TokenStream) -> TokenStream {
+        let ty = &self.ty;
+        match &self.update {
+            Some(update) => quote!(#private::Written<#ty, #update>),
+            None => quote!(#ty),
+        }
     }
 
     /// What the rule asks of the field's type, as one more bound.

@@ -152,6 +152,36 @@ impl JsonFields {
         self.field(name, DeltaChannel::default())
     }
 
+    /// Keeps fields that were added before to the graph's nodes: they are saved with the thread, but no input writes them, and
+    /// no output, event or snapshot shows them.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::{JsonInput, JsonState, MemorySaver, StateGraph, START};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::dynamic(JsonState::schema().sum("runs").last_value("said").internal(["runs"]))
+    ///     .add_node("count", async |seen: JsonInput| json!({ "runs": 1, "said": format!("{} before", seen["runs"]) }))
+    ///     .add_edge(START, "count")
+    ///     .checkpointer(MemorySaver::new())
+    ///     .compile()?;
+    /// app.invoke(json!({})).thread("t").await?;
+    /// let out = app.invoke(json!({ "runs": 100 })).thread("t").await?;
+    /// assert_eq!(out.to_json(), json!({ "said": "1 before" }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn internal(mut self, names: impl IntoIterator<Item: Into<String>>) -> Self {
+        for name in names {
+            let name = name.into();
+            match self.place(&name) {
+                Some(place) => self.specs[place] = self.specs[place].clone().internal(),
+                None => self.clashes.push((name, "it is to be internal, but was not added before".to_owned())),
+            }
+        }
+        self
+    }
+
     /// Whether this is the last step that the recursion limit allows.
     pub fn is_last_step(self, name: impl Into<String>) -> Self {
         self.boxed(name.into(), Box::new(Managed(FieldKind::IsLastStep)))

@@ -35,7 +35,7 @@
 //!
 //! | feature | brings |
 //! |---|---|
-//! | `derive` (default) | `#[derive(State)]` and `#[derive(Routes)]` |
+//! | `derive` (default) | `#[derive(State)]`, `#[derive(Routes)]` and `#[debug_node]` |
 //! | `schema` | JSON schema of states and inputs |
 //! | `svg` | drawings as SVG |
 //! | `png` | drawings as PNG |
@@ -137,7 +137,7 @@ pub use stream::{
     DebugEvent, Event, EventData, MessageEvent, Mode, NodeUpdate, TaskEnd, TaskMetadata, TaskStart, ToolEvent, Values,
 };
 #[cfg(feature = "derive")]
-pub use superstep_derive::{Routes, State};
+pub use superstep_derive::{Routes, State, debug_node};
 pub use thread::{Fork, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
 pub use value::{Blob, Payload};
@@ -169,6 +169,9 @@ struct FromLangGraph;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/encryption.md")]
 struct Encryption;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/nodes.md")]
+struct NodesGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/migrations.md")]
 struct Migrations;

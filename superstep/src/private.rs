@@ -4,14 +4,17 @@ use std::any::Any;
 
 pub use serde_json::Value as Json;
 
+pub use crate::error::BoxError;
 pub use crate::error::CodecError;
 pub use crate::error::InvalidUpdate;
 pub use crate::message::{Message, MessageLike};
-pub use crate::node::{IntoOutcome, OutcomeResult, update_outcome};
+pub use crate::node::{FromContext, FromInput, IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
     Change, Codec, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate,
-    Persist, Put, Scratch, State, Storable, Update,
+    Persist, Put, Scratch, State, Storable, Update, Written,
 };
+
+pub use crate::state::written::{decode_written, encode_written, written_json};
 
 pub use crate::__schema as schema;
 #[cfg(feature = "schema")]
@@ -46,6 +49,28 @@ impl<T: std::fmt::Debug> Shown<'_> for T {
         self
     }
 }
+
+/// What is written, as what can be shown.
+pub fn shown_written<'c, T: Shown<'c>, U: Shown<'c>>(written: &Written<T, U>) -> &dyn std::fmt::Debug {
+    match written {
+        Written::Update(update) => update.shown(),
+        Written::Value(value) => value.shown(),
+    }
+}
+
+/// A type that can be the error of a node. Implemented for everything that can become a [`BoxError`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a node",
+    label = "not an error that can be sent",
+    note = "an error of a node is `Send + Sync`, as it may be told in another thread: return `superstep::BoxError`, or an error type of your own"
+)]
+pub trait NodeFailure {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<BoxError>> NodeFailure for E {}
+
+/// Takes the future of a node, which must be `Send`: tasks are run on every thread.
+pub fn is_sent<F: Future + Send + 'static>(_: F) {}
 
 /// Gives every message an id that has none.
 pub fn give_ids<M: MessageLike>(messages: &mut [M]) {

@@ -601,7 +601,14 @@ impl GraphCore {
             let unknown = || Error::invalid(format!("`output_keys` names unknown field `{name}`"));
             self.plan.field_named(name).ok_or_else(unknown)
         };
-        Ok(Fields::many(names.iter().map(place).collect::<Result<_, _>>()?))
+        let fields: Vec<usize> = names.iter().map(place).collect::<Result<_, _>>()?;
+        match fields.iter().map(|field| &self.plan.fields()[*field]).find(|field| field.is_internal()) {
+            None => Ok(Fields::many(fields)),
+            Some(field) => {
+                let name = field.name();
+                Err(Error::invalid(format!("`output_keys` names `{name}`, but `{name}` is internal to the graph")))
+            }
+        }
     }
 
     fn stop_at(&self, names: &[String], what: &str) -> Result<StopAt, Error> {

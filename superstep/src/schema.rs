@@ -24,14 +24,18 @@ pub trait StateSchema: crate::State {
     #[doc(hidden)]
     fn properties() -> Vec<(&'static str, Describe)>;
 
-    /// The schema of the whole state: every field is there.
+    /// The fields and how to describe what is written to each.
+    #[doc(hidden)]
+    fn update_properties() -> Vec<(&'static str, Describe)>;
+
+    /// The schema of the whole state: every field is there, but those that are internal.
     fn json_schema() -> Value {
         object(Self::NAME, &Self::properties(), true)
     }
 
     /// The schema of an update, which is also what a run takes: every field may be left out.
     fn input_schema() -> Value {
-        object(Self::UPDATE_NAME, &Self::properties(), false)
+        object(Self::UPDATE_NAME, &Self::update_properties(), false)
     }
 }
 

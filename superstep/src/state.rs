@@ -13,6 +13,7 @@ mod input;
 mod reducer;
 pub(crate) mod rules;
 mod update;
+pub(crate) mod written;
 
 use std::borrow::Cow;
 
@@ -31,6 +32,7 @@ pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn
 pub(crate) use rules::{ONE_OVERWRITE, ONE_PER_STEP};
 pub use update::{IntoUpdate, Put, Update};
 pub(crate) use update::{Origin, changes_to, merged};
+pub use written::Written;
 
 /// The state of a graph: what its nodes read and write.
 ///
@@ -74,6 +76,11 @@ pub(crate) use update::{Origin, changes_to, merged};
 /// # Ok(())
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the state of a graph",
+    label = "not a state",
+    note = "derive it for a struct with named fields: `#[derive(State, Clone, Default, Serialize, Deserialize)]`"
+)]
 pub trait State: Clone + Send + Sync + 'static {
     /// What is known of the fields only at run time: `()` for typed states.
     type Schema: Send + Sync + 'static;
@@ -278,17 +285,35 @@ pub trait Persist: State {
 pub struct FieldSpec {
     pub(crate) name: Cow<'static, str>,
     pub(crate) kind: FieldKind,
+    internal: bool,
 }
 
 impl FieldSpec {
     /// A field with a name known at compile time.
     pub const fn new(name: &'static str, kind: FieldKind) -> Self {
-        Self { name: Cow::Borrowed(name), kind }
+        Self { name: Cow::Borrowed(name), kind, internal: false }
     }
 
     /// A field with a name made at run time.
     pub fn named(name: String, kind: FieldKind) -> Self {
-        Self { name: Cow::Owned(name), kind }
+        Self { name: Cow::Owned(name), kind, internal: false }
+    }
+
+    /// The same field, kept to the graph's nodes: it is saved with the thread, but no input writes it, and no output, event,
+    /// snapshot or schema shows it.
+    ///
+    /// ```
+    /// use superstep::{FieldKind, FieldSpec};
+    /// assert!(FieldSpec::new("calls", FieldKind::Reducer).internal().is_internal());
+    /// ```
+    pub const fn internal(mut self) -> Self {
+        self.internal = true;
+        self
+    }
+
+    /// Whether it is kept to the graph's nodes.
+    pub fn is_internal(&self) -> bool {
+        self.internal
     }
 
     /// The name.

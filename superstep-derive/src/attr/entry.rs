@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Expr, ExprPath, LitInt, LitStr, Path, Token};
+use syn::{Attribute, Expr, ExprPath, LitInt, LitStr, Path, Token, Type};
 
 use crate::errors::Errors;
 
@@ -67,6 +67,11 @@ impl Entry {
         self.parsed(Ident::parse, "a name", example, errors)
     }
 
+    /// The value as a type.
+    pub(crate) fn ty(&self, example: &str, errors: &mut Errors) -> Option<Type> {
+        self.parsed(<Type as Parse>::parse, "a type", example, errors)
+    }
+
     /// The value as text.
     pub(crate) fn text(&self, example: &str, errors: &mut Errors) -> Option<LitStr> {
         self.parsed(<LitStr as Parse>::parse, "a string", example, errors)
@@ -110,7 +115,7 @@ impl Parse for Entry {
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            Value::Is(value_tokens(input)?)
+            Value::Is(value_tokens(&key, input)?)
         } else if input.peek(syn::token::Paren) {
             Value::Args(input.parse()?)
         } else {
@@ -122,9 +127,12 @@ impl Parse for Entry {
 
 /// The tokens of one value.
 ///
-/// An expression says itself where it ends. What syn cannot read as one ends at the next
+/// A type or an expression says itself where it ends. What syn cannot read as one ends at the next
 /// comma, or, since a closure has commas of its own, at the end of the list.
-fn value_tokens(input: ParseStream) -> syn::Result<TokenStream> {
+fn value_tokens(key: &Ident, input: ParseStream) -> syn::Result<TokenStream> {
+    if key == "update" && input.fork().parse::<Type>().is_ok() {
+        return Ok(input.parse::<Type>()?.into_token_stream());
+    }
     if input.fork().parse::<Expr>().is_ok() {
         return Ok(input.parse::<Expr>()?.into_token_stream());
     }
@@ -171,6 +179,8 @@ mod tests {
         assert_eq!(found, ["reducer=Pair::<u8,u8>::new(1)", "any"]);
         let (found, _) = read(parse_quote!(#[state(reducer = ReducerFn(|a, b| a), any)]));
         assert_eq!(found, ["reducer=ReducerFn(|a,b|a)", "any"]);
+        let (found, _) = read(parse_quote!(#[state(reduce = f, update = BTreeMap<u8, u8>, internal)]));
+        assert_eq!(found, ["reduce=f", "update=BTreeMap<u8,u8>", "internal"]);
         let (found, _) = read(parse_quote!(#[state(reduce = |a, b| *a = b)]));
         assert_eq!(found, ["reduce=|a,b|*a=b"]);
     }

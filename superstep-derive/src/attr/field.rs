@@ -1,13 +1,14 @@
 //! `#[state(..)]` on a field.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, ExprPath, LitStr};
+use syn::{Attribute, ExprPath, LitStr, Type};
 
 use super::entry::{Entry, Value, entries};
 use crate::errors::Errors;
 
 const ALLOWED: &str = "a field takes one of `append`, `delta`, `messages`, `sum`, `max`, `reduce = function`, \
-    `reducer = value`, `any`, `ephemeral`, `topic`, `topic(accumulate)`, `untracked`, and beside it `rename = \"name\"`";
+    `reducer = value`, `any`, `ephemeral`, `topic`, `topic(accumulate)`, `untracked`, and beside it `rename = \"name\"`, \
+    `internal`, and `update = Type` if it has a reducer";
 
 /// How a field merges its writes.
 #[derive(Clone)]
@@ -38,11 +39,20 @@ pub(crate) struct Kind {
 pub(crate) struct FieldAttr {
     pub(crate) kind: Option<Kind>,
     pub(crate) rename: Option<LitStr>,
+    /// What its reducer takes, if that is another type than the field's.
+    pub(crate) update: Option<Type>,
+    /// The key by which it is kept out of what is given to runs and shown of them.
+    pub(crate) internal: Option<Ident>,
 }
 
 /// Whether this is a key for fields.
 pub(super) fn is_key(key: &str) -> bool {
-    key == "rename" || key == "reduce" || key == "reducer" || key == "topic" || plain_rule(key).is_some()
+    key == "rename"
+        || key == "internal"
+        || key == "reduce"
+        || key == "reducer"
+        || key == "topic"
+        || plain_rule(key).is_some()
 }
 
 /// Reads the attributes of a field.
@@ -59,8 +69,13 @@ impl FieldAttr {
         let key = entry.name();
         match key.as_str() {
             "rename" => self.take_rename(entry, errors),
+            "update" => self.take_update(entry, errors),
+            "internal" => {
+                entry.without_value(errors);
+                self.internal = Some(entry.key.clone());
+            }
             key if is_key(key) => self.take_kind(entry, errors),
-            "crate" | "update" | "version" => errors.at(entry, format!("`{key}` belongs on the struct; {ALLOWED}")),
+            "crate" | "version" => errors.at(entry, format!("`{key}` belongs on the struct; {ALLOWED}")),
             key => errors.at(entry, format!("unknown key `{key}`; {ALLOWED}")),
         }
     }
@@ -71,6 +86,14 @@ impl FieldAttr {
             errors.at(entry, "`rename` is given twice");
         }
         self.rename = self.rename.take().or(name);
+    }
+
+    fn take_update(&mut self, entry: &Entry, errors: &mut Errors) {
+        let update = entry.ty("update = Move", errors);
+        if self.update.is_some() {
+            errors.at(entry, "`update` is given twice");
+        }
+        self.update = self.update.take().or(update);
     }
 
     fn take_kind(&mut self, entry: &Entry, errors: &mut Errors) {

@@ -23,21 +23,45 @@ pub(super) fn expand(model: &Model) -> TokenStream {
 }
 
 fn constant(field: &Field, model: &Model) -> TokenStream {
-    let Field { ident, vis, ty, name, constant, .. } = field;
+    let Field { ident, vis, ty, constant, .. } = field;
     let Some(constant) = constant else { return TokenStream::new() };
-    let (state, write, private) = (&model.ident, &model.write, model.private());
+    let (state, private) = (&model.ident, model.private());
     let arguments = model.generics.split_for_impl().1;
-    let other = model.other_writes(1, &quote!(::core::option::Option::None));
+    let update = field.update_type();
+    let made = made(field, model);
     let doc = format!("The handle of the field `{}`.", names::plain(ident));
     quote! {
         #[doc = #doc]
-        #vis const #constant: #private::Field<#state #arguments, #ty> = #private::Field::new(
+        #vis const #constant: #private::Field<#state #arguments, #ty, #update> = #made;
+    }
+}
+
+/// The handle: how the field is written, and how it is read out of a write.
+fn made(field: &Field, model: &Model) -> TokenStream {
+    let Field { ident, name, .. } = field;
+    let (write, private) = (&model.write, model.private());
+    if field.update.is_some() {
+        return quote! {
+            #private::Field::reduced(
+                #name,
+                |update| #write::#ident(#private::Written::Update(update)),
+                |value| #write::#ident(#private::Written::Value(value)),
+                |write| match write {
+                    #write::#ident(#private::Written::Update(update)) => ::core::option::Option::Some(update),
+                    _ => ::core::option::Option::None,
+                },
+            )
+        };
+    }
+    let other = model.other_writes(1, &quote!(::core::option::Option::None));
+    quote! {
+        #private::Field::new(
             #name,
             |value| #write::#ident(value),
             |write| match write {
                 #write::#ident(value) => ::core::option::Option::Some(value),
                 #other
             },
-        );
+        )
     }
 }

@@ -24,7 +24,11 @@ pub(super) fn expand(model: &Model) -> TokenStream {
 fn write_methods(model: &Model) -> TokenStream {
     let (write, private) = (&model.write, model.private());
     let encodes = model.fields.iter().map(|field| {
-        let (ident, encode) = (&field.ident, encode(field, &private, &quote!(value)));
+        let ident = &field.ident;
+        let encode = match &field.update {
+            Some(_) => quote!(#private::encode_written(value, out)),
+            None => encode(field, &private, &quote!(value)),
+        };
         quote!(#write::#ident(ref value) => #encode,)
     });
     let shows = model.fields.iter().map(|field| {
@@ -32,7 +36,11 @@ fn write_methods(model: &Model) -> TokenStream {
         quote!(#write::#ident(ref value) => #show,)
     });
     let decodes = model.numbered().map(|(ix, field)| {
-        let (ident, decode) = (&field.ident, decode(field, &private));
+        let (ident, ty) = (&field.ident, &field.ty);
+        let decode = match &field.update {
+            Some(update) => quote!(#private::decode_written::<#ty, #update>(bytes)?),
+            None => decode(field, &private),
+        };
         quote!(#ix => #write::#ident(#decode),)
     });
     quote! {
@@ -109,7 +117,9 @@ fn encode(field: &Field, private: &TokenStream, value: &TokenStream) -> TokenStr
 }
 
 fn show(field: &Field, private: &TokenStream) -> TokenStream {
-    if field.is_tracked() {
+    if field.update.is_some() {
+        quote!(#private::written_json(value))
+    } else if field.is_tracked() {
         quote!(#private::json_value(value))
     } else {
         quote!(::core::result::Result::Ok(::core::option::Option::None))

@@ -30,7 +30,8 @@ fn facts(model: &Model) -> TokenStream {
     let (write, private) = (&model.write, model.private());
     let specs = model.fields.iter().map(|field| {
         let (name, kind) = (&field.name, kind(field, &private));
-        quote!(#private::FieldSpec::new(#name, #kind),)
+        let internal = field.internal.then(|| quote!(.internal()));
+        quote!(#private::FieldSpec::new(#name, #kind) #internal,)
     });
     let defaults = model.fields.iter().map(|field| {
         let (ident, default) = (&field.ident, default(field));
@@ -66,8 +67,8 @@ fn facts(model: &Model) -> TokenStream {
 fn kind(field: &Field, private: &TokenStream) -> TokenStream {
     let kind = match &field.kind.rule {
         Rule::Reducer(with) => {
-            let ty = &field.ty;
-            return quote!(#private::typed::reducer_kind::<#ty, _>(&|| #private::typed::type_of(&(#with))));
+            let (ty, update) = (&field.ty, field.update_type());
+            return quote!(#private::typed::reducer_kind::<#ty, #update, _>(&|| #private::typed::type_of(&(#with))));
         }
         Rule::LastValue => quote!(LastValue),
         Rule::Append => quote!(Append),
@@ -140,11 +141,18 @@ fn merge(field: &Field, model: &Model) -> TokenStream {
         }
         Rule::Messages => quote_spanned!(span=> #typed::messages(#slot, #name, #writes, scratch)),
         Rule::Topic { accumulate } => quote_spanned!(span=> #typed::topic(#slot, #accumulate, #writes)),
-        Rule::Reducer(with) => quote!(#private::typed::reducer(#slot, #name, #writes, &(#with))),
-        Rule::Reduce(function) => quote! {{
-            let merge: fn(&mut #ty, #ty) = #function;
-            #private::typed::reduce(#slot, #name, #writes, |current, update| { merge(current, update); #ok })
-        }},
+        Rule::Reducer(with) => {
+            let merge = if field.update.is_some() { quote!(reducer_of_updates) } else { quote!(reducer) };
+            quote!(#private::typed::#merge(#slot, #name, #writes, &(#with)))
+        }
+        Rule::Reduce(function) => {
+            let update = field.update_type();
+            let reduce = if field.update.is_some() { quote!(reduce_updates) } else { quote!(reduce) };
+            quote! {{
+                let merge: fn(&mut #ty, #update) = #function;
+                #private::typed::#reduce(#slot, #name, #writes, |current, update| { merge(current, update); #ok })
+            }}
+        }
     }
 }
 
@@ -177,6 +185,9 @@ fn changed(ix: usize, field: &Field, model: &Model) -> TokenStream {
     let item = listed.map_or_else(|| quote!(<#ty as #private::IntoItems>::Item), |item| quote!(#item));
     let (values, items) = (same(&quote!(#ty)), same(&item));
     let is_same = quote!((&&&#rules::Same(&self.#ident, &after)).same());
+    if field.update.is_some() {
+        return quote!(#rules::replaced(after, |after| (&&&#rules::Same(&self.#ident, after)).same()));
+    }
     match &kind.rule {
         Rule::LastValue | Rule::Ephemeral | Rule::Untracked | Rule::Any => quote!(#rules::kept(#is_same, after)),
         Rule::Append | Rule::Delta | Rule::Topic { accumulate: true } if listed.is_some() => {
@@ -202,10 +213,12 @@ fn changed(ix: usize, field: &Field, model: &Model) -> TokenStream {
 
 /// `read` and `reset`.
 fn access(model: &Model) -> TokenStream {
-    let write = &model.write;
-    let reads = model
-        .numbered()
-        .map(|(ix, Field { ident, .. })| quote!(#ix => #write::#ident(::core::clone::Clone::clone(&self.#ident)),));
+    let (write, private) = (&model.write, model.private());
+    let reads = model.numbered().map(|(ix, Field { ident, update, .. })| {
+        let value = quote!(::core::clone::Clone::clone(&self.#ident));
+        let value = if update.is_some() { quote!(#private::Written::Value(#value)) } else { value };
+        quote!(#ix => #write::#ident(#value),)
+    });
     let resets = model.numbered().map(|(ix, field)| {
         let (ident, default) = (&field.ident, default(field));
         quote!(#ix => self.#ident = #default,)

@@ -17,7 +17,8 @@ fn declaration(model: &Model) -> TokenStream {
     let Model { ident, vis, update, generics, .. } = model;
     let where_clause = &generics.where_clause;
     let doc = format!("A partial [`{ident}`]: a field that is `None` stays as it is.");
-    let fields = model.fields.iter().map(|Field { ident, vis, ty, .. }| {
+    let fields = model.fields.iter().map(|field| {
+        let (ident, vis, ty) = (&field.ident, &field.vis, field.update_type());
         let doc = format!("What to write to `{}`.", names::plain(ident));
         quote!(#[doc = #doc] #vis #ident: ::core::option::Option<#ty>,)
     });
@@ -96,8 +97,8 @@ fn setters(model: &Model) -> TokenStream {
 }
 
 fn setter(field: &Field, model: &Model) -> TokenStream {
-    let Field { ident, vis, ty, kind, .. } = field;
-    let (plain, private) = (names::plain(ident), model.private());
+    let Field { ident, vis, kind, .. } = field;
+    let (ty, plain, private) = (field.update_type(), names::plain(ident), model.private());
     let argument = setter::argument(ty, &kind.rule);
     let (takes, value) = match argument {
         Argument::Items(item) if setter::is_scalar(item) => (
@@ -144,7 +145,8 @@ fn converted(ty: &Type) -> (TokenStream, TokenStream) {
 
 /// `clear_topic`, for an `Option`; a field of that name goes before.
 fn clearer_name(field: &Field, model: &Model) -> Option<Ident> {
-    let Field { ident, ty, kind, .. } = field;
+    let Field { ident, kind, .. } = field;
+    let ty = field.update_type();
     let clear = format_ident!("clear_{}", names::plain(ident), span = ident.span());
     let clears = matches!(setter::argument(ty, &kind.rule), Argument::Inner(_)) && !has_field(model, &clear);
     clears.then_some(clear)
@@ -173,9 +175,9 @@ fn overwrite(model: &Model) -> TokenStream {
     }
     quote! {
         /// Adds a write that replaces a field's value past its reducer.
-        #vis fn #name<__Value>(
+        #vis fn #name<__Value, __Update>(
             self,
-            field: #private::Field<#ident #arguments, __Value>,
+            field: #private::Field<#ident #arguments, __Value, __Update>,
             value: impl ::core::convert::Into<__Value>,
         ) -> #private::Update<#ident #arguments> {
             #private::Update::overwrite(#private::IntoUpdate::into_update(self), field, value)
@@ -191,14 +193,20 @@ fn conversions(model: &Model) -> TokenStream {
     let Model { ident, update, write, .. } = model;
     let private = model.private();
     let (impl_generics, arguments, where_clause) = model.bounded.split_for_impl();
-    let fields: Vec<&Ident> = model.fields.iter().map(|field| &field.ident).collect();
+    let pushes = model.fields.iter().map(|Field { ident, update, .. }| {
+        let made = match update {
+            Some(_) => quote!(|update| #write::#ident(#private::Written::Update(update))),
+            None => quote!(#write::#ident),
+        };
+        quote!(#private::push(&mut update, &mut self.#ident, #made);)
+    });
     quote! {
         #[automatically_derived]
         impl #impl_generics #private::IntoUpdate<#ident #arguments> for #update #arguments #where_clause {
             #[allow(unused_mut)]
             fn into_update(mut self) -> #private::Update<#ident #arguments> {
                 let mut update = #private::Update::new();
-                #(#private::push(&mut update, &mut self.#fields, #write::#fields);)*
+                #(#pushes)*
                 update
             }
         }

@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::plan::Plan;
 use crate::snapshot::{CheckpointRef, StateSnapshot, TaskSnapshot};
-use crate::state::Given;
 use crate::state::erased::{Snapshot, Writes};
+use crate::state::{FieldSpec, Given};
 use crate::view::{Fields, ShownInput, ShownState, ShownWrites, View};
 use crate::wall::boxed;
 
@@ -82,7 +82,7 @@ impl TaskViews<'_> {
                 Given::State(state) => ShownInput::State {
                     state: state.clone(),
                     present: self.live.present.clone(),
-                    reads: node.reads.clone(),
+                    reads: shown_reads(self.plan, node.reads.as_ref()),
                     step: self.step,
                     stop: self.stop,
                     ty: self.plan.ty.clone(),
@@ -94,6 +94,19 @@ impl TaskViews<'_> {
     fn writes(&self, puts: Writes, fields: Fields, returned: Option<serde_json::Value>) -> ShownWrites {
         ShownWrites::new(puts, fields, returned, &self.plan.ty)
     }
+}
+
+/// The fields of a task's input that are shown: those that its node sees, but for internal ones.
+fn shown_reads(plan: &Plan, reads: Option<&Arc<[usize]>>) -> Option<Arc<[usize]>> {
+    let fields = plan.fields();
+    if !fields.iter().any(FieldSpec::is_internal) {
+        return reads.cloned();
+    }
+    let is_shown = |field: &usize| !fields[*field].is_internal();
+    Some(match reads {
+        Some(list) => list.iter().copied().filter(is_shown).collect(),
+        None => (0..fields.len()).filter(is_shown).collect(),
+    })
 }
 
 /// How a snapshot is looked at.

@@ -268,6 +268,10 @@ fn check_settings(graph: &GraphDraft, errors: &mut Vec<BuildError>) {
                 let why = format!("managed values cannot be part of the {place}");
                 errors.push(BuildError::BadField { name: name.clone(), why });
             }
+            if fields.iter().any(|field| field.name() == name && field.is_internal()) {
+                let why = format!("it is internal and so no part of the {place}; leave it out of the list");
+                errors.push(BuildError::BadField { name: name.clone(), why });
+            }
             if graph.settings.hidden.contains(name) {
                 let why = format!("it is private and so no part of the {place}; leave it out of one of the lists");
                 errors.push(BuildError::BadField { name: name.clone(), why });
@@ -509,7 +513,8 @@ pub(crate) fn finish(
         let place = |n: &String| fields.iter().position(|f| f.name() == n);
         list.as_ref().map(|names| names.iter().filter_map(place).collect())
     };
-    let visible = of_kind(&|k| !k.is_managed());
+    let is_shown = |field: &usize| !fields[*field].is_internal();
+    let visible: Vec<usize> = of_kind(&|k| !k.is_managed()).into_iter().filter(is_shown).collect();
     let hidden: Vec<usize> = places(&Some(settings.hidden.clone())).unwrap_or_default();
     let state_fields: Vec<usize> = visible.iter().copied().filter(|f| !hidden.contains(f)).collect();
     let shown = |list: Vec<usize>| match fields {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::message::{MessageLike, add_messages, give_ids};
-use crate::state::{Difference, IntoItems};
+use crate::state::{Difference, IntoItems, Written};
 
 /// Two values to compare. The trait that fits best is found by taking references: derived code calls `same` on
 /// `&&&Same(..)`, and the compiler goes down from [`ByEq`] to [`Never`].
@@ -150,6 +150,15 @@ pub fn reduced<T: Clone>(
         Difference::Merge(after)
     } else {
         Difference::Replace(after)
+    }
+}
+
+/// Of a field whose updates are of another type: no update can be told from a value, so it is replaced.
+pub fn replaced<T, U>(after: Written<T, U>, same: impl FnOnce(&T) -> bool) -> Difference<Written<T, U>> {
+    match after {
+        Written::Value(after) if same(&after) => Difference::None,
+        Written::Value(after) => Difference::Replace(Written::Value(after)),
+        update @ Written::Update(_) => Difference::Merge(update),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::message::{Message, MessageLike, add_messages};
 
 /// Merges an update into the current value of a field.
 ///
-/// Any `Fn(&mut T, T)` is used with `#[state(reduce = f)]` as it is; a type that
+/// Any `fn(&mut T, T)` is used with `#[state(reduce = f)]` as it is; a type that
 /// implements this trait is used with `#[state(reducer = Type)]`.
 ///
 /// ```
@@ -36,7 +36,40 @@ use crate::message::{Message, MessageLike, add_messages};
 /// #[derive(State, Clone, Default, Serialize, Deserialize)]
 /// struct Notes { #[state(reducer = Once)] notes: Vec<String> }
 /// ```
-pub trait Reducer<T>: Send + Sync + 'static {
+///
+/// # Example: updates of another type
+///
+/// An update need not be a value of the field: a set of tasks is told which of them were done. What the nodes write, what is
+/// saved of it and what JSON gives is then the update; only an overwrite and a whole state have the value itself.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use superstep::{Reducer, State};
+///
+/// #[derive(Clone, Serialize, Deserialize)]
+/// enum Change { Add(String), Done(String) }
+///
+/// struct Apply;
+/// impl Reducer<Vec<String>, Change> for Apply {
+///     fn merge(&self, mut open: Vec<String>, change: Change) -> Vec<String> {
+///         match change {
+///             Change::Add(task) => open.push(task),
+///             Change::Done(task) => open.retain(|one| *one != task),
+///         }
+///         open
+///     }
+/// }
+///
+/// #[derive(State, Clone, Default, Serialize, Deserialize)]
+/// struct Plan { #[state(reducer = Apply, update = Change)] open: Vec<String> }
+///
+/// let plan = Plan { open: vec!["shop".into()] };
+/// let plan = plan.merge(Plan::update().open(Change::Add("cook".into())))?;
+/// let plan = plan.merge(Plan::update().open(Change::Done("shop".into())))?;
+/// assert_eq!(plan.open, ["cook"]);
+/// # Ok::<(), superstep::InvalidUpdate>(())
+/// ```
+pub trait Reducer<T, U = T>: Send + Sync + 'static {
     /// Whether a value may be saved as the updates that were merged into it.
     ///
     /// Merging the same updates again, in the same order, into the same value must then always give the same: the reducer
@@ -45,7 +78,7 @@ pub trait Reducer<T>: Send + Sync + 'static {
     const INCREMENTAL: bool = false;
 
     /// The value after `update` was merged into `current`.
-    fn merge(&self, current: T, update: T) -> T;
+    fn merge(&self, current: T, update: U) -> T;
 }
 
 /// A function as a reducer; also as a static.
@@ -60,11 +93,11 @@ pub trait Reducer<T>: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct ReducerFn<F>(pub F);
 
-impl<T, F> Reducer<T> for ReducerFn<F>
+impl<T, U, F> Reducer<T, U> for ReducerFn<F>
 where
-    F: Fn(T, T) -> T + Send + Sync + 'static,
+    F: Fn(T, U) -> T + Send + Sync + 'static,
 {
-    fn merge(&self, current: T, update: T) -> T {
+    fn merge(&self, current: T, update: U) -> T {
         (self.0)(current, update)
     }
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::error::InvalidUpdate;
 use crate::message::{MessageIndex, MessageLike};
-use crate::state::{Change, FieldKind, Put, Scratch};
+use crate::state::{Change, FieldKind, Put, Reducer, Scratch, Written};
 
 /// What a channel that takes one value says when it gets two.
 pub(crate) const ONE_PER_STEP: &str =
@@ -45,19 +45,30 @@ pub fn reduce<T>(
     slot: &mut T,
     field: &str,
     writes: Writes<'_, T>,
-    mut merge: impl FnMut(&mut T, T) -> Result<(), InvalidUpdate>,
+    merge: impl FnMut(&mut T, T) -> Result<(), InvalidUpdate>,
+) -> Result<Change, InvalidUpdate> {
+    let written = |put: Put<T>| if put.overwrite { put.map(Written::Value) } else { put.map(Written::Update) };
+    reduce_updates(slot, field, &mut writes.map(written), merge)
+}
+
+/// A reducer whose updates are of another type than the field's values.
+pub fn reduce_updates<T, U>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, Written<T, U>>,
+    mut merge: impl FnMut(&mut T, U) -> Result<(), InvalidUpdate>,
 ) -> Result<Change, InvalidUpdate> {
     let (mut overwritten, mut change) = (false, Change::None);
     for put in writes {
         change = Change::Set;
-        match (put.overwrite, overwritten) {
-            (true, true) => return Err(InvalidUpdate::new(field, ONE_OVERWRITE)),
-            (true, false) => {
-                *slot = put.write;
+        match (put.write, overwritten) {
+            (Written::Value(_), true) => return Err(InvalidUpdate::new(field, ONE_OVERWRITE)),
+            (Written::Value(value), false) => {
+                *slot = value;
                 overwritten = true;
             }
-            (false, true) => {}
-            (false, false) => merge(slot, put.write)?,
+            (Written::Update(_), true) => {}
+            (Written::Update(update), false) => merge(slot, update)?,
         }
     }
     Ok(change)
@@ -124,17 +135,29 @@ pub fn reducer<T: Default>(
     slot: &mut T,
     field: &str,
     writes: Writes<'_, T>,
-    with: &impl crate::Reducer<T>,
+    with: &impl Reducer<T>,
 ) -> Result<Change, InvalidUpdate> {
-    reduce(slot, field, writes, |current, update| {
-        let taken = std::mem::take(current);
-        *current = with.merge(taken, update);
-        Ok(())
-    })
+    reduce(slot, field, writes, |current, update| merge_by(with, current, update))
+}
+
+/// Merges by a reducer that takes and gives values, and takes updates of another type.
+pub fn reducer_of_updates<T: Default, U>(
+    slot: &mut T,
+    field: &str,
+    writes: Writes<'_, Written<T, U>>,
+    with: &impl Reducer<T, U>,
+) -> Result<Change, InvalidUpdate> {
+    reduce_updates(slot, field, writes, |current, update| merge_by(with, current, update))
+}
+
+fn merge_by<T: Default, U>(with: &impl Reducer<T, U>, current: &mut T, update: U) -> Result<(), InvalidUpdate> {
+    let taken = std::mem::take(current);
+    *current = with.merge(taken, update);
+    Ok(())
 }
 
 /// The kind of a field with a reducer that takes and gives values. The function is not called: it tells the reducer's type.
-pub const fn reducer_kind<T, R: crate::Reducer<T>>(_: &impl FnOnce() -> PhantomData<R>) -> FieldKind {
+pub const fn reducer_kind<T, U, R: Reducer<T, U>>(_: &impl FnOnce() -> PhantomData<R>) -> FieldKind {
     if R::INCREMENTAL { FieldKind::Append } else { FieldKind::Reducer }
 }
 

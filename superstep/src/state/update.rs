@@ -118,16 +118,16 @@ impl<S: State> Update<S> {
     }
 
     /// Adds a write that goes through the field's reducer.
-    pub fn set<T>(mut self, field: Field<S, T>, value: impl Into<T>) -> Self {
-        self.puts.push(Put::merge((field.write)(value.into())));
+    pub fn set<T, U>(mut self, field: Field<S, T, U>, update: impl Into<U>) -> Self {
+        self.puts.push(Put::merge((field.update)(update.into())));
         self
     }
 
     /// Adds a write that replaces the field's value past its reducer.
     ///
     /// Two of them for one field in one step are an error.
-    pub fn overwrite<T>(mut self, field: Field<S, T>, value: impl Into<T>) -> Self {
-        self.puts.push(Put::overwrite((field.write)(value.into())));
+    pub fn overwrite<T, U>(mut self, field: Field<S, T, U>, value: impl Into<T>) -> Self {
+        self.puts.push(Put::overwrite((field.value)(value.into())));
         self
     }
 
@@ -146,7 +146,7 @@ impl<S: State> Update<S> {
     }
 
     /// What the update writes to a field; the last write if there are several.
-    pub fn get<T>(&self, field: Field<S, T>) -> Option<&T> {
+    pub fn get<T, U>(&self, field: Field<S, T, U>) -> Option<&U> {
         self.puts.iter().rev().find_map(|p| (field.peek)(&p.write))
     }
 

@@ -28,15 +28,18 @@ mod hidden_fields;
 mod housekeeping;
 mod incremental_reducers;
 mod input_by_hand;
+mod internal_fields;
 mod json_shown;
 mod lease;
 mod live_streams;
 mod messages;
 mod migrate;
+mod mistakes;
 #[cfg(feature = "conformance")]
 mod model;
 mod moved_rows;
 mod nesting;
+mod other_updates;
 mod panics;
 mod parallel_saves;
 mod parent_commands;

@@ -2,7 +2,7 @@ use superstep::State;
 
 #[derive(State, Clone)]
 struct Chat {
-    #[state(update = ChatPatch)]
+    #[state(version = 2)]
     log: Vec<String>,
 }
 
