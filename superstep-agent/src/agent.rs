@@ -87,6 +87,8 @@ pub struct ReactAgent<S: Conversation> {
     changes: Changes<S>,
 }
 
+crate::debug::debug_parts!([S: Conversation] ReactAgent<S>, "ReactAgent", this => { name: this.name, tools: this.tools, prompt: this.prompt });
+
 /// The model of an agent, or how it is picked.
 pub(crate) type ModelSource<S> = Arc<dyn Fn(&S, &Context) -> Arc<dyn ChatModel> + Send + Sync>;
 

@@ -29,6 +29,8 @@ pub struct ChatAgent {
     system: Option<Message>,
 }
 
+crate::debug::debug_parts!([] ChatAgent, "ChatAgent", this => { system: this.system });
+
 impl ChatAgent {
     /// An agent that passes the conversation to a model.
     pub fn new(model: impl ChatModel) -> Self {

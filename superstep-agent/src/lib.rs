@@ -27,6 +27,7 @@ pub mod __private;
 mod agent;
 mod changes;
 mod chat;
+mod debug;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod message;

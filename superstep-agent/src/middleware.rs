@@ -140,6 +140,8 @@ pub struct Turn<S: Conversation> {
     pub(crate) jump: Option<Jump>,
 }
 
+crate::debug::debug_parts!([S: Conversation] Turn<S>, "Turn", this => { messages: this.messages, writes: this.update.puts().len(), jump: this.jump });
+
 /// Where a hook can go on.
 ///
 /// ```
@@ -192,6 +194,8 @@ pub struct ModelAsk<S: Conversation> {
     wraps: Vec<WrapModel>,
     own_tools: Arc<[String]>,
 }
+
+crate::debug::debug_parts!([S: Conversation] ModelAsk<S>, "ModelAsk", this => { request: this.request });
 
 type WrapModel = Arc<dyn Fn(Arc<dyn ChatModel>) -> Arc<dyn ChatModel> + Send + Sync>;
 
@@ -252,6 +256,8 @@ pub struct ToolAsk<S: Conversation> {
     node: Context,
 }
 
+crate::debug::debug_parts!([S: Conversation] ToolAsk<S>, "ToolAsk", this => { call: this.call, is_known: this.tool.is_some() });
+
 impl<S: Conversation> Clone for ToolAsk<S> {
     fn clone(&self) -> Self {
         let Self { call, tool, state, cx, node } = self;
@@ -281,6 +287,8 @@ pub struct AskModel<'a, S: Conversation> {
     speaker: Option<&'a str>,
 }
 
+crate::debug::debug_parts!([S: Conversation] AskModel<'_, S>, "AskModel", this => { layers: this.rest.len(), speaker: this.speaker });
+
 impl<'a, S: Conversation> AskModel<'a, S> {
     pub(crate) fn new(rest: Layers<'a, S>, speaker: Option<&'a str>) -> Self {
         Self { rest, speaker }
@@ -301,6 +309,8 @@ pub struct CallTool<'a, S: Conversation> {
     rest: Layers<'a, S>,
     last: &'a (dyn Fn(ToolAsk<S>) -> ToolEnd<'a> + Send + Sync),
 }
+
+crate::debug::debug_parts!([S: Conversation] CallTool<'_, S>, "CallTool", this => { layers: this.rest.len() });
 
 impl<'a, S: Conversation> CallTool<'a, S> {
     pub(crate) fn new(rest: Layers<'a, S>, last: &'a (dyn Fn(ToolAsk<S>) -> ToolEnd<'a> + Send + Sync)) -> Self {

@@ -57,6 +57,8 @@ pub struct ToolNode<S: Conversation> {
     around: Arc<[Arc<dyn Middleware<S>>]>,
 }
 
+crate::debug::debug_parts!([S: Conversation] ToolNode<S>, "ToolNode", this => { tools: this.tools.names() });
+
 /// How each call is carried out.
 #[derive(Debug, Clone)]
 struct CallSettings {

@@ -12,6 +12,7 @@ use syn::{FnArg, GenericArgument, ItemFn, Path, PathArguments, ReturnType, Type,
 
 use self::signature::Input;
 use crate::errors::Errors;
+use crate::expand::spanned;
 
 /// How many things a node may ask for beside its first argument.
 const MOST_ASKED: usize = 6;
@@ -94,19 +95,23 @@ fn arguments(function: &ItemFn, errors: &mut Errors) -> Option<Vec<Type>> {
 /// The first argument: a state is asked to be one, anything else to be made of the state or of what was sent.
 fn first(input: &Input, ty: &Type, state: &Type, private: &TokenStream) -> TokenStream {
     if input.is_state {
-        return quote_spanned!(state.span()=> fn first() where #state: #private::State {});
+        return asked_of(state, &quote!(State), private);
     }
-    quote_spanned!(ty.span()=> fn first() where #ty: #private::FromInput<#state> {})
+    asked_of(ty, &quote!(FromInput<#state>), private)
+}
+
+/// Asks a type for a trait. All of it stands at the type: an error is shown where the whole of a bound is.
+fn asked_of(ty: &Type, bound: &TokenStream, private: &TokenStream) -> TokenStream {
+    let (span, bound) = (ty.span(), quote!(#private::#bound));
+    let bound = spanned(bound, span);
+    quote_spanned!(span=> const _: () = { fn asked() where #ty: #bound {} };)
 }
 
 /// What it asks for.
 fn asked(types: &[Type], function: &ItemFn, private: &TokenStream) -> TokenStream {
     // An async function has them in its future, which is asked as a whole.
     let sent = function.sig.asyncness.is_none().then(|| quote!(+ ::core::marker::Send + 'static));
-    let checks = types.iter().map(|ty| {
-        let sent = sent.clone();
-        quote_spanned!(ty.span()=> const _: () = { fn asked() where #ty: #private::FromContext #sent {} };)
-    });
+    let checks = types.iter().map(|ty| asked_of(ty, &quote!(FromContext #sent), private));
     quote!(#(#checks)*)
 }
 
@@ -118,11 +123,11 @@ fn returned(function: &ItemFn, state: &Type, private: &TokenStream) -> TokenStre
     }
     match sides_of_result(ty) {
         Some((fine, error)) => {
-            let fine = quote_spanned!(fine.span()=> fn returned() where #fine: #private::IntoOutcome<#state> {});
-            let error = quote_spanned!(error.span()=> fn failed() where #error: #private::NodeFailure {});
+            let fine = asked_of(fine, &quote!(IntoOutcome<#state>), private);
+            let error = asked_of(error, &quote!(NodeFailure), private);
             quote!(#fine #error)
         }
-        None => quote_spanned!(ty.span()=> fn returned() where #ty: #private::IntoOutcome<#state> {}),
+        None => asked_of(ty, &quote!(IntoOutcome<#state>), private),
     }
 }
 

@@ -51,7 +51,7 @@ fn at(span: Span) -> Span {
 }
 
 /// The same tokens at another place; what is in groups stays.
-fn spanned(tokens: TokenStream, span: Span) -> TokenStream {
+pub(crate) fn spanned(tokens: TokenStream, span: Span) -> TokenStream {
     let moved = tokens.into_iter().map(|mut token| {
         token.set_span(span);
         token

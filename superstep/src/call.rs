@@ -43,6 +43,8 @@ pub struct AnyOutcome {
     pub(crate) steer: Option<Box<Steer>>,
 }
 
+crate::debug::debug_parts!([] AnyOutcome, "AnyOutcome", this => { writes: this.update.is_some(), steers: this.steer.is_some() });
+
 /// One call of a node. The context is made only if the node asks for it.
 pub struct Call<'a> {
     /// What can be done with the states of the graph.
@@ -60,6 +62,8 @@ pub struct Call<'a> {
     pub(crate) stop: i64,
     pub(crate) context: &'a mut dyn FnMut() -> Context,
 }
+
+crate::debug::debug_parts!([] Call<'_>, "Call", this => { node: this.node, step: this.step });
 
 impl Call<'_> {
     /// This call, with another input.

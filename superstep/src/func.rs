@@ -159,12 +159,15 @@ pub trait IntoReturned<Marker> {
 
 /// Tells plain values from the other things that an entrypoint may return.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct PlainMarker;
 /// Tells finals from the other things that an entrypoint may return.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct FinalMarker;
 /// Tells results from the other things that an entrypoint may return.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct ResultMarker<M>(PhantomData<M>);
 
 impl<T: Serialize> IntoReturned<PlainMarker> for T {
@@ -253,6 +256,8 @@ pub struct Entrypoint<I> {
     evolution: Evolution,
     input: PhantomData<fn(I)>,
 }
+
+crate::debug::debug_parts!([I] Entrypoint<I>, "Entrypoint", this => { name: this.name });
 
 /// The mistake of a name that is none.
 fn nameless(name: &str) -> Option<String> {
@@ -394,6 +399,8 @@ pub struct CompiledEntrypoint<I> {
     input: PhantomData<fn(I)>,
 }
 
+crate::debug::debug_parts!([I] CompiledEntrypoint<I>, "CompiledEntrypoint", this => { name: this.graph.name() });
+
 impl<I> Clone for CompiledEntrypoint<I> {
     fn clone(&self) -> Self {
         Self { graph: self.graph.clone(), input: PhantomData }
@@ -429,6 +436,7 @@ impl<I> CompiledEntrypoint<I> {
 
 /// Tells the values that workflows run on from the other inputs.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct ValueMarker;
 
 impl<T: Serialize> IntoInput<Returned, ValueMarker> for T {
@@ -462,6 +470,8 @@ pub struct Task<A, R> {
     types: PhantomData<fn(A) -> R>,
 }
 
+crate::debug::debug_parts!([A, R] Task<A, R>, "Task", this => { name: this.name });
+
 impl<A, R> Clone for Task<A, R> {
     fn clone(&self) -> Self {
         Self { name: self.name.clone(), run: self.run.clone(), options: self.options.clone(), types: PhantomData }
@@ -477,9 +487,11 @@ pub trait TaskFn<A, R, Marker>: Send + Sync + 'static {
 
 /// Tells tasks that ask for their context from those that do not.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct WithContext<E>(PhantomData<E>);
 /// Tells tasks without context.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct WithoutContext<E>(PhantomData<E>);
 
 impl<A, R, E, F, Fut> TaskFn<A, R, WithoutContext<E>> for F
@@ -602,6 +614,8 @@ pub struct Calling<R> {
     running: Running,
     result: PhantomData<fn() -> R>,
 }
+
+crate::debug::debug_parts!([R] Calling<R>, "Calling", this => { is_refused: matches!(this.running, Running::Refused(_)) });
 
 enum Running {
     Spawned(crate::engine::AbortOnDrop<Result<Value, BoxError>>),

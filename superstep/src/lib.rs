@@ -44,6 +44,7 @@
 //! Checkpoints, stores and caches in databases are crates of their own: `superstep-sqlite` and `superstep-postgres`.
 
 // The layers: a module uses those above it, and none below it. `tests/it/tidy/layers.rs` reads this list.
+mod debug;
 mod names;
 mod bits;
 mod index;

@@ -31,6 +31,8 @@ pub struct BoxedNode<S> {
     state: PhantomData<fn(S)>,
 }
 
+crate::debug::debug_parts!([S] BoxedNode<S>, "BoxedNode", this => { made_of: this.node.made_of });
+
 impl<S> From<AnyNode> for BoxedNode<S> {
     fn from(node: AnyNode) -> Self {
         Self { node, state: PhantomData }

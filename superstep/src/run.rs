@@ -68,9 +68,11 @@ pub struct GoOn;
 
 /// Tells updates from the other inputs.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct UpdateMarker;
 /// Tells commands from the other inputs.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct CommandMarker;
 
 impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
@@ -122,6 +124,8 @@ pub struct Invoke<S: State> {
     run: AnyInvoke,
     state: PhantomData<fn() -> S>,
 }
+
+crate::debug::debug_parts!([S: State] Invoke<S>, "Invoke", this => { graph: this.run.graph.plan.name, thread: this.run.options.thread });
 
 /// The same without the type of the state.
 pub(crate) struct AnyInvoke {
@@ -430,6 +434,8 @@ impl<S: State> IntoFuture for Invoke<S> {
 /// ```
 #[must_use = "a stream does nothing until it is started"]
 pub struct Streaming<S: State>(pub(crate) Invoke<S>);
+
+crate::debug::debug_parts!([S: State] Streaming<S>, "Streaming", this => { run: this.0 });
 
 impl<S: State> Streaming<S> {
     run_options!(self => self.0.run.options);

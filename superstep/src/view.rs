@@ -61,6 +61,8 @@ pub struct View {
     pub(crate) ty: Arc<dyn StateType>,
 }
 
+crate::debug::debug_parts!([] View, "View", this => { fields: this.fields });
+
 impl View {
     /// The shown fields of a state that have a value, as JSON; null if the state cannot be shown.
     pub(crate) fn json(&self, state: &Snapshot) -> Value {
@@ -91,6 +93,8 @@ pub struct ShownState {
     pub(crate) interrupts: Vec<Interrupt>,
     pub(crate) view: View,
 }
+
+crate::debug::debug_parts!([] ShownState, "ShownState", this => { state: this.json() });
 
 impl ShownState {
     /// Null if the state cannot be shown.

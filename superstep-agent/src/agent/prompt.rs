@@ -24,6 +24,17 @@ enum Kind<S> {
     Whole(Arc<dyn Fn(&S) -> Vec<Message> + Send + Sync>),
 }
 
+impl<S> std::fmt::Debug for Prompt<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Kind::None => f.write_str("None"),
+            Kind::First(message) => f.debug_tuple("First").field(message).finish(),
+            Kind::FromState(_) => f.write_str("FromState(..)"),
+            Kind::Whole(_) => f.write_str("Whole(..)"),
+        }
+    }
+}
+
 impl<S: Conversation> Prompt<S> {
     /// None.
     pub fn none() -> Self {

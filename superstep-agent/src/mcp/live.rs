@@ -40,6 +40,8 @@ pub struct McpTools {
     now: Mutex<Now>,
 }
 
+crate::debug::debug_parts!([] McpTools, "McpTools", this => { servers: this.servers });
+
 #[derive(Default)]
 struct Now {
     version: u64,

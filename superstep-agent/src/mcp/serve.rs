@@ -89,6 +89,8 @@ pub struct ToolServer {
     tools: Vec<Served>,
 }
 
+crate::debug::debug_parts!([] ToolServer, "ToolServer", this => { name: this.name, hosts: this.hosts });
+
 /// A graph with its types erased.
 #[derive(Clone)]
 struct Served {

@@ -53,6 +53,8 @@ pub struct Approval {
     describe: Arc<dyn Fn(&ToolCall) -> String + Send + Sync>,
 }
 
+crate::debug::debug_parts!([] Approval, "Approval", this => { tools: this.tools });
+
 impl Approval {
     /// Asks about no tool yet.
     pub fn new() -> Self {

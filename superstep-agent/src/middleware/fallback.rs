@@ -29,6 +29,8 @@ pub struct Fallback {
     when: Arc<dyn Fn(&ModelError) -> bool + Send + Sync>,
 }
 
+crate::debug::debug_parts!([] Fallback, "Fallback", this => { models: this.models.len() });
+
 impl Fallback {
     /// Asks this model when the agent's own fails.
     pub fn to(model: impl ChatModel) -> Self {

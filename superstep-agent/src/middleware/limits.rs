@@ -50,6 +50,8 @@ pub struct Limits {
     on_limit: OnLimit,
 }
 
+crate::debug::debug_parts!([] Limits, "Limits", this => { name: this.name, on_limit: this.on_limit });
+
 /// Over what a limit counts.
 ///
 /// ```

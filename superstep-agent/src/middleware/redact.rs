@@ -48,6 +48,8 @@ pub struct Redact {
     places: BTreeSet<Place>,
 }
 
+crate::debug::debug_parts!([] Redact, "Redact", this => { rules: this.rules.iter().map(|rule| &rule.name).collect::<Vec<_>>(), places: this.places });
+
 #[derive(Clone)]
 struct Rule {
     name: String,

@@ -40,6 +40,8 @@ pub struct RetryModel {
     when: Arc<dyn Fn(&ModelError) -> bool + Send + Sync>,
 }
 
+crate::debug::debug_parts!([] RetryModel, "RetryModel", this => { attempts: this.attempts, first_pause: this.first_pause, factor: this.factor, longest_pause: this.longest_pause, jitter: this.jitter });
+
 impl RetryModel {
     /// Three attempts, half a second apart and then doubling, a minute at most, with jitter, for errors that
     /// [may pass](ModelError::is_retryable).

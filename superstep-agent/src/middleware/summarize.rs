@@ -42,6 +42,8 @@ pub struct Summarize {
     count: Arc<dyn Fn(&[Message]) -> usize + Send + Sync>,
 }
 
+crate::debug::debug_parts!([] Summarize, "Summarize", this => { limits: this.limits, keep: this.keep, prompt: this.prompt });
+
 /// How long a conversation may be.
 ///
 /// ```

@@ -183,3 +183,10 @@ impl From<&str> for ChatRequest {
         Message::user(question).into()
     }
 }
+
+/// A human's question.
+impl From<String> for ChatRequest {
+    fn from(question: String) -> Self {
+        Message::user(question).into()
+    }
+}

@@ -54,6 +54,8 @@ pub struct AgentTool<S: Conversation> {
     description: String,
 }
 
+crate::debug::debug_parts!([S: Conversation] AgentTool<S>, "AgentTool", this => { agent: this.agent, name: this.name, description: this.description });
+
 #[derive(Deserialize, JsonSchema)]
 struct Args {
     /// What is to be done, with all that has to be known for it.

@@ -53,6 +53,8 @@ pub struct Handoff<S = ReactState> {
     state: PhantomData<fn(S)>,
 }
 
+crate::debug::debug_parts!([S] Handoff<S>, "Handoff", this => { agent: this.agent, name: this.name, description: this.description });
+
 impl<S> Handoff<S> {
     /// Hands the conversation to this agent.
     pub fn to(agent: impl Into<String>) -> Self {

@@ -42,6 +42,8 @@ pub struct Supervisor<S: Conversation> {
     changes: Changes<S>,
 }
 
+crate::debug::debug_parts!([S: Conversation] Supervisor<S>, "Supervisor", this => { name: this.name, lead: this.lead, agents: this.agents });
+
 impl<S: Conversation + Persist> Supervisor<S> {
     /// A supervisor of nobody, called `supervisor`.
     pub fn new(model: impl ChatModel) -> Self {

@@ -34,6 +34,8 @@ pub struct Swarm<S: Conversation> {
     changes: Changes<S>,
 }
 
+crate::debug::debug_parts!([S: Conversation] Swarm<S>, "Swarm", this => { agents: this.agents, first: this.first });
+
 impl<S: Conversation + Persist> Swarm<S> {
     /// A swarm of nobody.
     pub fn new() -> Self {

@@ -30,6 +30,8 @@ pub struct ToolContext {
     state_type: &'static str,
 }
 
+crate::debug::debug_parts!([] ToolContext, "ToolContext", this => { call: this.call, state: this.state_type });
+
 impl ToolContext {
     /// The surroundings of a call out of a node over `S`. What the tool asks is asked in a
     /// [scope](Context::scoped) of the call, from its first question on.

@@ -35,6 +35,16 @@ pub struct PostgresBuilder {
     tls: Option<super::PostgresTls>,
 }
 
+/// Without the address, which may hold a password.
+impl std::fmt::Debug for PostgresBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { schema, pool_size, answer_timeout, .. } = self;
+        let mut shown = f.debug_struct("PostgresBuilder");
+        shown.field("schema", schema).field("pool_size", pool_size).field("answer_timeout", answer_timeout);
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl PostgresBuilder {
     pub(super) fn new(address: String) -> Self {
         Self {

@@ -26,6 +26,7 @@ use crate::bytes::{decode, is_deeper, with_scratch};
 use crate::seal::Seal;
 
 /// A checkpoint on its way to the database.
+#[derive(Debug)]
 pub struct NewRow {
     /// Names the row.
     pub id: CheckpointId,
@@ -71,6 +72,7 @@ impl NewRow {
 }
 
 /// An outline on its way to the database.
+#[derive(Debug)]
 pub struct NewOutline {
     /// Names the row.
     pub id: CheckpointId,
@@ -81,6 +83,7 @@ pub struct NewOutline {
 }
 
 /// What a task wrote, on its way to or from the database.
+#[derive(Debug)]
 pub struct PendingRow {
     /// The checkpoint that it was written under.
     pub checkpoint: CheckpointId,
@@ -93,6 +96,7 @@ pub struct PendingRow {
 }
 
 /// A checkpoint as the database gave it back.
+#[derive(Debug)]
 pub struct StoredRow {
     /// Names the row.
     pub id: Vec<u8>,
@@ -122,7 +126,7 @@ pub struct StoredRow {
 
 /// Seals and opens the rows of one namespace of one thread. Reading builds nothing but data, and whatever does not fit
 /// is an error that names thread, checkpoint and part.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct RowCodec<'a> {
     /// How rows are sealed.
     pub seal: &'a Seal,

@@ -7,7 +7,7 @@ use superstep::{CheckpointError, CheckpointId, SavedCheckpoint, Shape};
 use super::{IdBytes, Missing, PendingRow, ReadRows, RowCodec, StoredRow, id_from, task_from};
 
 /// Rows as they came.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Raw {
     /// Rows of checkpoints.
     pub checkpoints: Vec<StoredRow>,
@@ -26,6 +26,7 @@ pub struct Raw {
 }
 
 /// What a task wrote, as it came.
+#[derive(Debug)]
 pub struct RawPending {
     /// The checkpoint that it was written under.
     pub checkpoint: Vec<u8>,
@@ -38,7 +39,7 @@ pub struct RawPending {
 }
 
 /// Rows, and what was asked for.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// The rows, opened.
     pub read_rows: ReadRows,

@@ -5,6 +5,7 @@ use superstep::{CheckpointError, ListQuery, SavedCheckpoint};
 use super::{Found, RowCodec};
 
 /// A query whose pages are read until it has enough. The database knows nothing of metadata.
+#[derive(Debug)]
 pub struct Listing {
     /// What the next page is to be of.
     pub query: ListQuery,

@@ -16,6 +16,7 @@ use super::read_rows::{Missing, ReadRows};
 pub const BATCH: usize = 1000;
 
 /// A namespace of a thread.
+#[derive(Debug)]
 pub struct Space {
     /// Its number in the database.
     pub key: i64,
@@ -26,6 +27,7 @@ pub struct Space {
 }
 
 /// A row without what is in it.
+#[derive(Debug)]
 pub struct RowSummary {
     /// Names the row.
     pub id: CheckpointId,
@@ -53,6 +55,7 @@ pub enum Removal {
 }
 
 /// Which checkpoints of a thread a rule keeps.
+#[derive(Debug)]
 pub struct Pruning {
     /// Of the root graph.
     kept: HashSet<CheckpointId>,
@@ -76,6 +79,7 @@ impl Pruning {
 }
 
 /// Rows that go away from a namespace.
+#[derive(Debug)]
 pub struct Removing<'a> {
     /// Opens and seals its rows.
     pub codec: RowCodec<'a>,
@@ -88,6 +92,7 @@ pub struct Removing<'a> {
 }
 
 /// What is to be done, in this order.
+#[derive(Debug)]
 pub struct RemovalPlan {
     /// Outlines that rows get.
     pub outlines: Vec<NewOutline>,

@@ -26,6 +26,8 @@ pub struct Path {
     pub(crate) name: Option<String>,
 }
 
+crate::debug::debug_parts!([] Path, "Path", this => { name: this.name, targets: this.targets });
+
 #[derive(Clone)]
 pub(crate) enum PathFn {
     Sync(SyncPath),

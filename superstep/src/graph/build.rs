@@ -1,7 +1,7 @@
 //! Building a graph: setters that cannot fail, mistakes kept for `compile`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cache::Cache;
@@ -48,6 +48,8 @@ pub struct StateGraph<S: State> {
     /// How the state is saved, if that is known.
     codec: Option<&'static Codec<S>>,
 }
+
+crate::debug::debug_parts!([S: State] StateGraph<S>, "StateGraph", this => { name: this.draft.settings.name, nodes: this.draft.names(), edges: this.draft.edges });
 
 /// A graph that is being built, without the type of its state.
 #[derive(Clone)]
@@ -366,7 +368,7 @@ impl<S: State> StateGraph<S> {
         self
     }
 
-    /// Chains nodes that were added before, from [`START`] to [`END`]; an empty list adds nothing.
+    /// Chains nodes that were added before, from [`START`] to [`END`]; an empty list adds nothing. A slice of names will do too.
     pub fn add_sequence(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
         let mut from = START.to_owned();
         for node in nodes {
@@ -463,32 +465,32 @@ impl<S: State> StateGraph<S> {
     }
 
     /// Stops before these nodes; `"*"` stands for all.
-    pub fn interrupt_before(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+    pub fn interrupt_before(&mut self, nodes: impl IntoIterator<Item: Into<String>>) -> &mut Self {
         self.draft.settings.stop_before.extend(owned(nodes));
         self
     }
 
     /// Stops after these nodes; `"*"` stands for all.
-    pub fn interrupt_after(&mut self, nodes: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+    pub fn interrupt_after(&mut self, nodes: impl IntoIterator<Item: Into<String>>) -> &mut Self {
         self.draft.settings.stop_after.extend(owned(nodes));
         self
     }
 
     /// The fields that an input may write; writes to others are dropped.
-    pub fn input(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+    pub fn input(&mut self, fields: impl IntoIterator<Item: Into<String>>) -> &mut Self {
         self.draft.settings.input = Some(owned(fields).collect());
         self
     }
 
     /// The fields that a result shows, and that a parent graph gets.
-    pub fn output(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+    pub fn output(&mut self, fields: impl IntoIterator<Item: Into<String>>) -> &mut Self {
         self.draft.settings.output = Some(owned(fields).collect());
         self
     }
 
     /// Fields that only nodes see which ask for them with [`NodeOptions::fields`]; no input or output has them. For all other
     /// nodes they are empty, whatever they hold.
-    pub fn private(&mut self, fields: impl IntoIterator<Item: AsRef<str>>) -> &mut Self {
+    pub fn private(&mut self, fields: impl IntoIterator<Item: Into<String>>) -> &mut Self {
         self.draft.settings.hidden.extend(owned(fields));
         self
     }
@@ -585,8 +587,8 @@ fn entries(map: impl IntoIterator<Item: PathTarget>) -> Vec<(String, String)> {
     map.into_iter().map(PathTarget::entry).collect()
 }
 
-fn owned(names: impl IntoIterator<Item: AsRef<str>>) -> impl Iterator<Item = String> {
-    names.into_iter().map(|name| name.as_ref().to_owned())
+fn owned(names: impl IntoIterator<Item: Into<String>>) -> impl Iterator<Item = String> {
+    names.into_iter().map(Into::into)
 }
 
 /// The source of an edge: one node, or several that all must have run.
@@ -630,7 +632,7 @@ impl JoinSources for Cow<'_, str> {
 
 impl<N: AsRef<str>> JoinSources for &[N] {
     fn sources(self) -> Result<String, Vec<String>> {
-        Err(owned(self).collect())
+        Err(self.iter().map(|name| name.as_ref().to_owned()).collect())
     }
 }
 
@@ -640,9 +642,9 @@ impl<N: AsRef<str>, const K: usize> JoinSources for &[N; K] {
     }
 }
 
-impl<N: AsRef<str>, const K: usize> JoinSources for [N; K] {
+impl<N: Into<String>, const K: usize> JoinSources for [N; K] {
     fn sources(self) -> Result<String, Vec<String>> {
-        self.as_slice().sources()
+        Err(owned(self).collect())
     }
 }
 
@@ -652,8 +654,14 @@ impl<N: AsRef<str>> JoinSources for &Vec<N> {
     }
 }
 
-impl<N: AsRef<str>> JoinSources for Vec<N> {
+impl<N: Into<String>> JoinSources for Vec<N> {
     fn sources(self) -> Result<String, Vec<String>> {
-        self.as_slice().sources()
+        Err(owned(self).collect())
+    }
+}
+
+impl<N: Into<String>> JoinSources for BTreeSet<N> {
+    fn sources(self) -> Result<String, Vec<String>> {
+        Err(owned(self).collect())
     }
 }

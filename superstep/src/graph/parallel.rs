@@ -55,6 +55,11 @@ where
     strategy: PhantomData<fn() -> M>,
 }
 
+crate::debug::debug_parts!(
+    [W: WorkflowState<Mutation: Clone + 'static> + Default + 'static, M]
+    ParallelNode<W, M>, "ParallelNode", this => { branches: this.branches.iter().map(|(name, _)| name).collect::<Vec<_>>() }
+);
+
 impl<W> ParallelNode<W, LastWriteWins>
 where
     W: WorkflowState + Default + 'static,
@@ -167,6 +172,7 @@ fn in_branch(branch: &Arc<str>, error: BoxError) -> BoxError {
 
 /// Tells parallel nodes from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct ParallelMarker;
 
 #[diagnostic::do_not_recommend]
@@ -218,6 +224,11 @@ pub struct ParallelNodeBuilder<W, M>(ParallelNode<W, M>)
 where
     W: WorkflowState + Default + 'static,
     W::Mutation: Clone + 'static;
+
+crate::debug::debug_parts!(
+    [W: WorkflowState<Mutation: Clone + 'static> + Default + 'static, M]
+    ParallelNodeBuilder<W, M>, "ParallelNodeBuilder", this => { node: this.0 }
+);
 
 impl<W, M> ParallelNodeBuilder<W, M>
 where

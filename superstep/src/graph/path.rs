@@ -218,6 +218,7 @@ where
 
 /// Tells async paths from plain ones.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct AsyncMarker<Args>(std::marker::PhantomData<Args>);
 
 fn refused(error: BoxError) -> RouteFuture {
@@ -297,6 +298,7 @@ impl<P> NamedPath<P> {
 
 /// Tells named paths from plain ones.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct NamedMarker<M>(std::marker::PhantomData<M>);
 
 #[diagnostic::do_not_recommend]

@@ -62,6 +62,8 @@ pub struct NodeBuilder {
     timeout: Option<TimeoutPolicy>,
 }
 
+crate::debug::debug_parts!([] NodeBuilder, "NodeBuilder", this => { triggers: this.triggers, reads: this.reads });
+
 #[derive(Clone)]
 enum Write {
     Result,
@@ -293,6 +295,7 @@ steps!([], [A], [A, B], [A, B, C], [A, B, C, D]);
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Pregel;
 
 impl Pregel {
@@ -323,6 +326,8 @@ pub struct PregelBuilder {
     output: Vec<String>,
     settings: Settings,
 }
+
+crate::debug::debug_parts!([] PregelBuilder, "PregelBuilder", this => { fields: this.fields, nodes: this.nodes, input: this.input, output: this.output });
 
 impl PregelBuilder {
     /// Adds a channel.

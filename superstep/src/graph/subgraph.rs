@@ -320,6 +320,8 @@ pub struct MappedGraph<S, C: State, I, O, In, Out> {
     types: PhantomData<fn(S) -> (In, Out)>,
 }
 
+crate::debug::debug_parts!([S, C: State, I, O, In, Out] MappedGraph<S, C, I, O, In, Out>, "MappedGraph", this => { graph: this.graph });
+
 impl<S, C, I, O, In, Out> MappedGraph<S, C, I, O, In, Out>
 where
     S: State,
@@ -337,6 +339,7 @@ where
 
 /// Tells mapped graphs from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct MappedMarker<C, In, Out>(PhantomData<(C, In, Out)>);
 
 #[diagnostic::do_not_recommend]

@@ -113,6 +113,8 @@ pub struct NodeInput<S: State> {
     given: Result<Arc<S>, String>,
 }
 
+crate::debug::debug_parts!([S: State] NodeInput<S>, "NodeInput", this => { sent: this.sent });
+
 impl<S: State> NodeInput<S> {
     pub(super) fn of(call: &Call<'_>) -> Result<Self, BoxError> {
         let given = <Arc<S> as FromInput<S>>::from_input(call).map_err(|error| error.to_string());

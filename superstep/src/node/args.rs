@@ -287,6 +287,8 @@ impl<T: std::any::Any + Send + Sync> FromContext for Runtime<T> {
 #[derive(Clone)]
 pub struct StoreHandle(pub Arc<dyn Store>);
 
+crate::debug::debug_parts!([] StoreHandle, "StoreHandle", _this => {  });
+
 impl Deref for StoreHandle {
     type Target = Arc<dyn Store>;
     fn deref(&self) -> &Arc<dyn Store> {

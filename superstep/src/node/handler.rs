@@ -46,12 +46,15 @@ pub trait Handler<S: State, Args>: Send + Sync + 'static {
 
 /// Tells async functions from others.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Async;
 /// Tells plain functions from others.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Plain;
 /// Tells plain functions that borrow the state from others.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct ByRef;
 
 fn refused(error: BoxError) -> NodeFuture {
@@ -221,9 +224,11 @@ impl<S: State, Args, F: Handler<S, Args>> IntoNode<S, (Args,)> for F {
 
 /// Tells [`Node`]s from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct NodeMarker;
 /// Tells graphs from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct GraphMarker;
 #[diagnostic::do_not_recommend]
 impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
@@ -234,6 +239,7 @@ impl<S: State<Schema = ()>, N: Node<S>> IntoNode<S, NodeMarker> for N {
 
 /// Tells boxed nodes from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Boxed<M>(std::marker::PhantomData<M>);
 
 #[diagnostic::do_not_recommend]
@@ -255,6 +261,7 @@ fn boxed_node<S: State<Schema = ()>, N: Node<S>>(node: Arc<N>) -> BoxedNode<S> {
 
 /// Tells [`StateNode`]s from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct StateNodeMarker;
 
 #[diagnostic::do_not_recommend]
@@ -286,6 +293,7 @@ fn boxed_state_node<S: State, N: StateNode<S>>(node: Arc<N>) -> BoxedNode<S> {
 
 /// Tells [`PartialAgent`]s from functions.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct PartialMarker;
 
 #[diagnostic::do_not_recommend]

@@ -99,6 +99,8 @@ pub struct NodeOptions<S: State> {
     state: PhantomData<fn(S)>,
 }
 
+crate::debug::debug_parts!([S: State] NodeOptions<S>, "NodeOptions", this => { rules: this.rules });
+
 /// What options say of a node, without the type of its state.
 #[derive(Clone, Default)]
 pub(crate) struct NodeRules {
@@ -113,6 +115,8 @@ pub(crate) struct NodeRules {
     pub(crate) blocking: bool,
     pub(crate) writes: Option<Vec<String>>,
 }
+
+crate::debug::debug_parts!([] NodeRules, "NodeRules", this => { retry: this.retry, timeout: this.timeout, is_cached: this.cache.is_some(), defer: this.defer, has_handler: this.handler.is_some(), metadata: this.metadata, destinations: this.destinations, fields: this.fields, blocking: this.blocking });
 
 impl<S: State> Default for NodeOptions<S> {
     fn default() -> Self {
@@ -239,6 +243,8 @@ pub struct NodeDefaults<S: State> {
     pub(crate) rules: NodeRules,
     state: PhantomData<fn(S)>,
 }
+
+crate::debug::debug_parts!([S: State] NodeDefaults<S>, "NodeDefaults", this => { rules: this.rules });
 
 impl<S: State> Default for NodeDefaults<S> {
     fn default() -> Self {

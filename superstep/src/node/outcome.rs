@@ -20,6 +20,8 @@ pub struct Outcome<S: State> {
     pub(crate) steer: Option<Box<Steer>>,
 }
 
+crate::debug::debug_parts!([S: State] Outcome<S>, "Outcome", this => { writes: this.puts.len(), steers: this.steer.is_some() });
+
 /// An [`Outcome`], or the node's error.
 pub type OutcomeResult<S> = Result<Outcome<S>, BoxError>;
 

@@ -108,6 +108,7 @@ pub mod probe {
     use crate::state::{Persist, State};
 
     /// Asks for the codec of `S`; call `(&Probe::<S>::NEW).codec()`.
+    #[derive(Debug)]
     pub struct Probe<S>(PhantomData<S>);
 
     impl<S> Probe<S> {

@@ -12,6 +12,7 @@ use crate::state::{Difference, IntoItems, Written};
 
 /// Two values to compare. The trait that fits best is found by taking references: derived code calls `same` on
 /// `&&&Same(..)`, and the compiler goes down from [`ByEq`] to [`Never`].
+#[derive(Debug)]
 pub struct Same<'a, T>(pub &'a T, pub &'a T);
 
 /// Values that can be compared.

@@ -26,6 +26,8 @@ pub(crate) type AnyState = dyn Any + Send + Sync;
 #[derive(Clone)]
 pub struct Snapshot(Arc<AnyState>);
 
+crate::debug::debug_parts!([] Snapshot, "Snapshot", _this => {  });
+
 impl Snapshot {
     pub(crate) fn new<S: State>(state: S) -> Self {
         Self(Arc::new(state))

@@ -35,6 +35,8 @@ pub struct Revise<S: State> {
     as_node: Option<String>,
 }
 
+crate::debug::debug_parts!([S: State] Revise<S>, "Revise", this => { thread: this.thread.name(), as_node: this.as_node });
+
 impl<S: State> Revise<S> {
     pub(super) fn new(thread: Thread<S>, update: impl IntoOutcome<S>) -> Self {
         Self { thread, outcome: outcome(update), as_node: None }
@@ -68,6 +70,8 @@ impl<S: State> IntoFuture for Revise<S> {
 #[must_use = "a fork does nothing until it is awaited"]
 pub struct Fork<S: State>(pub(super) Revise<S>);
 
+crate::debug::debug_parts!([S: State] Fork<S>, "Fork", this => { update: this.0 });
+
 impl<S: State> Fork<S> {
     /// The node that the update is from: its edges decide what runs next.
     pub fn as_node(self, node: impl Into<String>) -> Self {
@@ -100,6 +104,8 @@ impl<S: State> IntoFuture for Fork<S> {
 /// # }
 /// ```
 pub struct Superstep<S: State>(Result<Revision, Error>, PhantomData<fn(S)>);
+
+crate::debug::debug_parts!([S: State] Superstep<S>, "Superstep", this => { error: this.0.as_ref().err() });
 
 impl<S: State> Superstep<S> {
     /// An update as if the node that ran last had made it.

@@ -145,11 +145,11 @@ impl<S: State> CompiledStateGraph<S> {
     ///
     /// # Errors
     /// If the graph has no checkpointer, or deleting fails. Runs before the one that fails have been forgotten.
-    pub async fn delete_for_runs<R: AsRef<str>>(&self, runs: impl IntoIterator<Item = R>) -> Result<usize, Error> {
+    pub async fn delete_for_runs(&self, runs: impl IntoIterator<Item: Into<String>>) -> Result<usize, Error> {
         let saver = self.kept_in()?;
         let mut forgotten = 0;
         for run in runs {
-            forgotten += saver.delete_run(run.as_ref()).await?;
+            forgotten += saver.delete_run(&run.into()).await?;
         }
         Ok(forgotten)
     }

@@ -31,6 +31,10 @@ pub struct MutationLog<W: WorkflowState> {
     entries: Mutex<Vec<LogEntry<W>>>,
 }
 
+crate::debug::debug_parts!([W: WorkflowState] MutationLog<W>, "MutationLog", this => {
+    entries: this.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
+});
+
 /// One line of a [`MutationLog`].
 pub struct LogEntry<W: WorkflowState> {
     /// The step.
@@ -49,6 +53,19 @@ pub enum Logged<W: WorkflowState> {
     /// A whole state that took the place of the one before: given in by the caller, given back by an agent or a
     /// [`ParallelNode`](crate::ParallelNode), or reached in steps whose mutations were not saved.
     State(W::Checkpoint),
+}
+
+impl<W: WorkflowState> std::fmt::Debug for Logged<W>
+where
+    W::Mutation: std::fmt::Debug,
+    W::Checkpoint: std::fmt::Debug,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mutation(mutation) => f.debug_tuple("Mutation").field(mutation).finish(),
+            Self::State(state) => f.debug_tuple("State").field(state).finish(),
+        }
+    }
 }
 
 impl<W: WorkflowState> LogEntry<W> {

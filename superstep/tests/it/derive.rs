@@ -9,6 +9,7 @@ use superstep::{
 };
 
 /// Not serialisable, not Debug.
+#[expect(missing_debug_implementations, reason = "states need not be `Debug`")]
 #[derive(Clone, Default)]
 pub struct Catalog;
 
@@ -29,6 +30,7 @@ fn keep_best(best: &mut Option<u32>, new: Option<u32>) {
 }
 
 /// A conversation.
+#[expect(missing_debug_implementations, reason = "states need not be `Debug`")]
 #[derive(State, Clone, Default, Serialize, Deserialize)]
 pub struct Chat {
     /// The messages.
@@ -244,6 +246,7 @@ mod own_message {
     }
 }
 
+#[expect(missing_debug_implementations, reason = "states need not be `Debug`")]
 #[derive(State, Clone, Default)]
 #[state(update = Patch)]
 /// Generic.

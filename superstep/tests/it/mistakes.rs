@@ -10,6 +10,7 @@ mod sent_something_else;
 mod two_writers;
 mod unknown_node;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -25,12 +26,12 @@ impl Mistake {
     /// One that the compiler finds: a case of the UI tests.
     fn of_compiler(name: &str) -> Self {
         let read = |kind| read(&format!("tests/ui/{name}.{kind}"));
-        Self { program: read("rs"), said: read("stderr") }
+        Self { program: read("rs"), said: each_once(&read("stderr")) }
     }
 
     /// One that a graph finds, when it is compiled or run; in the words of a `main` that returns it.
     async fn of_graph(name: &str) -> Self {
-        let program = read(&format!("tests/it/mistakes/{name}.rs")).replace("pub(super) async fn", "async fn");
+        let program = read(&format!("tests/it/mistakes/{name}.rs")).replace("pub(super) ", "");
         let error = made(name).await.expect_err("it is a mistake");
         Self { program, said: format!("Error: {error:?}\n") }
     }
@@ -38,6 +39,17 @@ impl Mistake {
     fn shown(&self) -> String {
         format!("```rust\n{}```\n\n```text\n{}```\n", self.program, self.said)
     }
+}
+
+/// Errors without those that say the same at another place.
+fn each_once(said: &str) -> String {
+    let (mut known, mut once) = (HashSet::new(), String::new());
+    for error in said.split_inclusive("\n\n") {
+        if known.insert(error.lines().next()) {
+            once.push_str(error);
+        }
+    }
+    format!("{}\n", once.trim_end())
 }
 
 async fn made(name: &str) -> Result<(), BoxError> {
@@ -49,7 +61,7 @@ async fn made(name: &str) -> Result<(), BoxError> {
         "no_thread" => no_thread::main().await,
         "sent_something_else" => sent_something_else::main().await,
         "two_writers" => two_writers::main().await,
-        "unknown_node" => unknown_node::main().await,
+        "unknown_node" => unknown_node::main(),
         other => panic!("the page names `{other}`, which is no mistake"),
     }
 }

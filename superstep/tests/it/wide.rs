@@ -6,7 +6,7 @@ macro_rules! wide {
     ($([$last:ident $append:ident $sum:ident $max:ident $any:ident $topic:ident])*) => {
         /// Wide.
         #[derive(State, Clone)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, missing_debug_implementations)]
         pub struct Wide {
             $(
                 pub $last: Option<String>,

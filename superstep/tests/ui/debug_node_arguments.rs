@@ -12,7 +12,9 @@ fn asks_for_what_cannot_be_sent(_: &AgentState, _: Option<Rc<Context>>) {}
 #[debug_node]
 async fn takes_no_state(_: String) {}
 
+struct NotSerde;
+
 #[debug_node(state = AgentState)]
-async fn takes_text(_: Sent<&'static str>) {}
+async fn takes_what_no_checkpoint_holds(_: Sent<NotSerde>) {}
 
 fn main() {}

@@ -10,6 +10,6 @@ struct Chat {
     best: String,
 }
 
-fn longest(_: &mut String, _: u8) {}
+fn longest(_: &mut String, _: String) {}
 
 fn main() {}

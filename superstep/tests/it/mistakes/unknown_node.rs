@@ -2,7 +2,7 @@ use superstep::{AgentState, BoxError, END, START, StateGraph};
 
 async fn node(_: AgentState) {}
 
-pub(super) async fn main() -> Result<(), BoxError> {
+pub(super) fn main() -> Result<(), BoxError> {
     StateGraph::<AgentState>::new()
         .add_node("plan", node)
         .add_node("write", node)
