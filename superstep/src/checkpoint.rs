@@ -251,7 +251,8 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
 /// ```
 /// assert_eq!(superstep::Durability::default(), superstep::Durability::Async);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// Before the next step starts, and before its events are shown.
     Sync,

@@ -4,6 +4,7 @@
 //! opaque type that can be asked.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -359,8 +360,10 @@ impl std::error::Error for InvalidUpdate {}
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Failure>);
 
+#[derive(Clone)]
 struct Failure {
     kind: ErrorKind,
     node: Option<String>,
@@ -368,7 +371,7 @@ struct Failure {
     message: String,
     /// Where in the message the step is to be said, as long as it is not known.
     gap: Option<usize>,
-    source: Option<BoxError>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     /// Of what could not be saved or read.
     storage: Option<StorageFailure>,
 }
@@ -459,7 +462,7 @@ impl Error {
     /// What was called for a node failed by itself.
     pub(crate) fn failed(node: &str, called: &str, source: BoxError) -> Self {
         let mut error = Self::of_step(ErrorKind::Node, format!("{called} failed"), "").at(node);
-        error.0.source = Some(source);
+        error.0.source = Some(source.into());
         error
     }
 
@@ -545,7 +548,7 @@ impl Error {
     }
 
     pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 
@@ -611,10 +614,6 @@ impl Error {
     pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
         let source = self.0.source.as_deref()?;
         source.downcast_ref::<T>().or_else(|| source.downcast_ref::<Error>()?.downcast_ref::<T>())
-    }
-
-    pub(crate) fn into_source(self) -> Option<BoxError> {
-        self.0.source
     }
 }
 

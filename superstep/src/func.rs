@@ -19,12 +19,12 @@ use crate::call::{
 use crate::checkpoint::Checkpointer;
 use crate::engine::RunInput;
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
-use crate::graph::{CompiledStateGraph, GraphCore, Persistence, Settings, finish_plan, node_plan};
+use crate::graph::{AnyGraph, CompiledStateGraph, GraphCore, Persistence, Settings, finish_plan, node_plan};
 use crate::index::{ChannelIx, Indexed};
 use crate::names::START;
 use crate::node::{FromContext, NodeRules, Outcome};
 use crate::plan::{ControlChannel, ControlKind, Evolution, InputMode, NameTable};
-use crate::run::{IntoInput, Invoke, Streaming};
+use crate::run::{AnyInput, IntoInput, Invoke, Streaming};
 use crate::state::erased::{StateType, Typed};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};
 use crate::store::Store;
@@ -434,15 +434,20 @@ impl<I> CompiledEntrypoint<I> {
     }
 }
 
+impl<I> From<CompiledEntrypoint<I>> for AnyGraph {
+    fn from(entrypoint: CompiledEntrypoint<I>) -> Self {
+        entrypoint.graph.into()
+    }
+}
+
 /// Tells the values that workflows run on from the other inputs.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ValueMarker;
 
 impl<T: Serialize> IntoInput<Returned, ValueMarker> for T {
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput {
-        input_of(self)
+    fn into_input(self) -> AnyInput {
+        input_of(self).into()
     }
 }
 

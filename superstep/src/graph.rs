@@ -1,5 +1,6 @@
 //! Graphs: built by consuming, frozen by `compile`, drawn and run.
 
+mod any;
 mod build;
 mod compile;
 mod diagnose;
@@ -11,6 +12,7 @@ mod path;
 mod pregel;
 mod subgraph;
 
+pub use any::{AnyGraph, GraphSchema};
 pub use build::{JoinSources, MessageGraph, StateGraph};
 pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
@@ -18,5 +20,5 @@ pub(crate) use compile::{GraphCore, finish as finish_plan, node_plan};
 pub use parallel::{ParallelNode, ParallelNodeBuilder};
 pub use path::{IntoPath, IntoRoutes, NamedPath, PathTarget, RouteMap};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder, StepFn};
-pub(crate) use subgraph::level_below;
+pub(crate) use subgraph::{Inside, level_below};
 pub use subgraph::{MAX_LEVELS, MappedGraph};

@@ -368,6 +368,10 @@ impl Persist for JsonState {
         Ok(())
     }
 
+    fn write_from_json(schema: &JsonFields, field: usize, value: &Value, _: bool) -> Result<JsonWrite, CodecError> {
+        Ok(JsonWrite::new(schema.specs[field].name(), value.clone()))
+    }
+
     fn write_to_json(_: &JsonFields, write: &JsonWrite) -> Result<Option<Value>, CodecError> {
         Ok(Some(write.value.clone()))
     }

@@ -105,8 +105,9 @@ pub use error::{
 };
 pub use func::{Calling, CompiledEntrypoint, EntryFn, Entrypoint, Final, IntoReturned, Returned, Task, TaskFn};
 pub use graph::{
-    CompiledStateGraph, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph, MessageGraph, NamedPath,
-    NodeBuilder, ParallelNode, ParallelNodeBuilder, PathTarget, Pregel, PregelBuilder, RouteMap, StateGraph, StepFn,
+    AnyGraph, CompiledStateGraph, GraphSchema, IntoPath, IntoRoutes, JoinSources, MAX_LEVELS, MappedGraph,
+    MessageGraph, NamedPath, NodeBuilder, ParallelNode, ParallelNodeBuilder, PathTarget, Pregel, PregelBuilder,
+    RouteMap, StateGraph, StepFn,
 };
 pub use id::{CheckpointId, InvalidId, RunId, TaskId};
 pub use json::{JsonFields, JsonState, JsonWrite};
@@ -121,7 +122,10 @@ pub use node::{
     RemainingSteps, RunConfig, Runtime, Sent, StateNode, StoreHandle, StreamWriter,
 };
 pub use plan::{Diagnostic, Migrated, SavedFields, Then};
-pub use run::{EventStream, GoOn, IntoInput, Invoke, Output, Streaming};
+pub use run::{
+    EventStream, GoOn, IntoInput, Invoke, JsonCommand, JsonGoto, Output, RunHandle, RunOptions, RunStatus, Streaming,
+    Watch,
+};
 #[cfg(feature = "schema")]
 pub use schema::StateSchema;
 pub use snapshot::{CheckpointRef, StateSnapshot, TaskSnapshot};
@@ -139,7 +143,7 @@ pub use stream::{
 };
 #[cfg(feature = "derive")]
 pub use superstep_derive::{Routes, State, debug_node};
-pub use thread::{Fork, Revise, Superstep, Thread};
+pub use thread::{Fork, IntoChange, Revise, Superstep, Thread};
 pub use tokio_util::sync::CancellationToken;
 pub use value::{Blob, Payload};
 pub use view::Form;

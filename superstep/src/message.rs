@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use chunk::{Delta, DeltaPart, MessageAssembler, MessageChunk};
 pub use json::normal_message;
-pub(crate) use json::{each_message, json_from_message, kind_of, message_from_json, messages_in, texts_to_messages};
+pub(crate) use json::{
+    each_message, json_from_message, kind_of, message_from_json, messages_from_json, messages_in, texts_to_messages,
+};
 pub(crate) use merge::{MessageIndex, give_ids, merge_messages};
 pub use merge::{MessageLike, add_messages};
 pub use rich::{Block, Media, MediaSource, RichMessage, Role, ToolAnswer, Usage};

@@ -1,6 +1,6 @@
 //! What derived code calls. Not part of the public API: it changes without notice.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 pub use serde_json::Value as Json;
 
@@ -10,8 +10,8 @@ pub use crate::error::InvalidUpdate;
 pub use crate::message::{Message, MessageLike};
 pub use crate::node::{FromContext, FromInput, IntoOutcome, OutcomeResult, update_outcome};
 pub use crate::state::{
-    Change, Codec, Conversation, ConversationField, Difference, Field, FieldKind, FieldSpec, IntoItems, IntoUpdate,
-    Persist, Put, Scratch, State, Storable, Update, Written,
+    Change, Codec, Conversation, ConversationField, Describer, Difference, Field, FieldKind, FieldSpec, IntoItems,
+    IntoUpdate, Persist, Put, Scratch, State, Storable, Update, Written,
 };
 
 pub use crate::state::written::{decode_written, encode_written, written_json};
@@ -20,7 +20,7 @@ pub use crate::__schema as schema;
 #[cfg(feature = "schema")]
 pub use crate::schema::{Describe, Described, StateSchema};
 
-pub use crate::state::probe;
+pub use crate::state::{probe, schema_probe};
 
 /// The merge rules.
 pub mod typed {
@@ -130,6 +130,30 @@ pub fn encode_value<'c, T: Storable<'c>>(value: &T, out: &mut Vec<u8>) -> Result
 /// A field's value as JSON. Who asks for it names the field in its error.
 pub fn json_value<'c, T: Storable<'c>>(value: &T) -> Result<Option<Json>, CodecError> {
     value.to_json().map(Some)
+}
+
+/// A field's value out of JSON. Who asks for it names the field in its error.
+pub fn from_json<'c, T: Storable<'c> + Any>(value: &Json) -> Result<T, CodecError> {
+    let is_messages = TypeId::of::<T>() == TypeId::of::<Vec<Message>>();
+    if !is_messages {
+        return T::from_json(value);
+    }
+    let mut messages = Some(crate::message::messages_from_json(value)?);
+    let messages = (&mut messages as &mut dyn Any).downcast_mut::<Option<T>>().and_then(Option::take);
+    Ok(messages.expect("the type was just asked for"))
+}
+
+/// A write out of JSON to a field whose reducer takes another type: what it merges, or a value that overwrites.
+pub fn written_from_json<'c, T: Storable<'c> + Any, U: Storable<'c> + Any>(
+    value: &Json,
+    overwrite: bool,
+) -> Result<Written<T, U>, CodecError> {
+    if overwrite { from_json(value).map(Written::Value) } else { from_json(value).map(Written::Update) }
+}
+
+/// The answer to JSON for a field that is never saved.
+pub fn takes_no_json<T>() -> Result<T, CodecError> {
+    Err(CodecError::new("it is never saved, and takes no JSON"))
 }
 
 /// Decodes a field's value. Who asks for it names the field in its error.

@@ -1,10 +1,13 @@
 //! Starting runs: what to run on, on which thread, with what around it.
 
 mod events;
+mod handle;
+mod input;
+mod inside;
+mod options;
 mod output;
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -14,98 +17,26 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use events::EventStream;
+pub use handle::{RunHandle, RunStatus, Watch};
+pub(crate) use input::AnyInput;
+pub use input::{GoOn, IntoInput, JsonCommand, JsonGoto};
+pub use options::RunOptions;
+use options::{beside_options, run_options, stream_options};
 pub use output::Output;
 
-use crate::call::{Cancel, CancelOnDrop, GivenContext, Resume, RunControl, RunShared};
+use crate::call::{Cancel, CancelOnDrop, GivenContext, RunControl, RunShared};
 use crate::checkpoint::Durability;
 use crate::engine::{DEFAULT_LIMIT, Ended, LoopConfig, RunInput, Running, Saver};
 use crate::error::{Error, ErrorKind};
-use crate::graph::{CompiledStateGraph, GraphCore, Persistence, level_below};
+use crate::graph::{AnyGraph, CompiledStateGraph, GraphCore, Persistence, level_below};
 use crate::id::{CheckpointId, RunId};
 use crate::index::NodeIx;
-use crate::node::Command;
 use crate::plan::StopAt;
-use crate::state::erased::AnyUpdate;
-use crate::state::{IntoUpdate, State};
+use crate::state::State;
 use crate::stream::{Event, Mode, Modes, RunEvents, Sink};
 use crate::value::check_levels;
-use crate::view::{Fields, RunEnd};
+use crate::view::{Fields, Form, RunEnd};
 use crate::wall::{Walled, boxed, caught};
-
-/// What a run can start with: a state or update, a [`Command`], a [`Resume`], or [`GoOn`]. A workflow made of functions runs
-/// on any value that serde can write instead of an update.
-///
-/// ```
-/// use superstep::{AgentState, AgentStateUpdate, Command, GoOn, IntoInput, Resume};
-/// fn is_input<M>(_: impl IntoInput<AgentState, M>) {}
-/// is_input(AgentState::default());
-/// is_input(AgentStateUpdate::default());
-/// is_input(Command::<AgentState>::new().goto("somewhere"));
-/// is_input(Resume::value("yes"));
-/// is_input(GoOn);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "a graph over `{S}` cannot be run on `{Self}`",
-    note = "run it on the state, an update of it, a `Command<{S}>`, a `Resume`, or `GoOn`; a workflow on a value"
-)]
-pub trait IntoInput<S: State, Marker> {
-    /// Turns it into an input.
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput;
-}
-
-/// Resumes what is left to do on a thread.
-///
-/// ```
-/// # use superstep::{AgentState, CompiledStateGraph, Error, GoOn, Output};
-/// # async fn f(app: CompiledStateGraph<AgentState>) -> Result<Output<AgentState>, Error> {
-/// app.invoke(GoOn).thread("t").await
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GoOn;
-
-/// Tells updates from the other inputs.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct UpdateMarker;
-/// Tells commands from the other inputs.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct CommandMarker;
-
-impl<S: State, U: IntoUpdate<S>> IntoInput<S, UpdateMarker> for U {
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput {
-        if self.is_nothing() {
-            return RunInput::Nothing;
-        }
-        let puts = self.into_update().into_puts();
-        puts.map_or_else(RunInput::Refused, |puts| RunInput::Writes(AnyUpdate::of::<S>(puts)))
-    }
-}
-
-impl<S: State> IntoInput<S, CommandMarker> for Command<S> {
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput {
-        RunInput::Command(self.into())
-    }
-}
-
-impl<S: State> IntoInput<S, CommandMarker> for Resume {
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput {
-        RunInput::Command(Command::<S> { resume: Some(self), ..Command::new() }.into())
-    }
-}
-
-impl<S: State> IntoInput<S, CommandMarker> for GoOn {
-    #[allow(private_interfaces)]
-    fn into_input(self) -> RunInput {
-        RunInput::Nothing
-    }
-}
 
 /// A run that is set up and not started yet: await it.
 ///
@@ -120,12 +51,12 @@ impl<S: State> IntoInput<S, CommandMarker> for GoOn {
 /// # }
 /// ```
 #[must_use = "a run does nothing until it is awaited"]
-pub struct Invoke<S: State> {
+pub struct Invoke<S = Value> {
     run: AnyInvoke,
     state: PhantomData<fn() -> S>,
 }
 
-crate::debug::debug_parts!([S: State] Invoke<S>, "Invoke", this => { graph: this.run.graph.plan.name, thread: this.run.options.thread });
+crate::debug::debug_parts!([S] Invoke<S>, "Invoke", this => { graph: this.run.graph.plan.name, options: this.run.options.given });
 
 /// The same without the type of the state.
 pub(crate) struct AnyInvoke {
@@ -134,61 +65,24 @@ pub(crate) struct AnyInvoke {
     options: Options,
 }
 
-/// What a caller may say about a run.
+/// What a caller said about a run: as data, and what cannot be written down.
+#[derive(Default)]
 pub(crate) struct Options {
-    thread: Option<Arc<str>>,
-    checkpoint: Option<CheckpointId>,
-    namespace: Option<(String, BTreeMap<String, CheckpointId>)>,
-    recursion_limit: usize,
-    durability: Option<Durability>,
-    stop_before: Option<Vec<String>>,
-    stop_after: Option<Vec<String>>,
-    output: Option<Vec<String>>,
+    given: RunOptions,
     contexts: Vec<GivenContext>,
     control: Option<RunControl>,
     cancel: Option<CancellationToken>,
-    max_concurrency: Option<usize>,
-    metadata: BTreeMap<String, Value>,
-    tags: Vec<String>,
-    run_id: Option<RunId>,
-    /// What is shown, if that was said.
-    modes: Option<Modes>,
-    subgraphs: bool,
-    buffer: usize,
     /// Why the run cannot be started at all.
     refused: Option<&'static str>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            thread: None,
-            checkpoint: None,
-            namespace: None,
-            recursion_limit: DEFAULT_LIMIT,
-            durability: None,
-            stop_before: None,
-            stop_after: None,
-            output: None,
-            contexts: Vec::new(),
-            control: None,
-            cancel: None,
-            max_concurrency: None,
-            metadata: BTreeMap::new(),
-            tags: Vec::new(),
-            run_id: None,
-            modes: None,
-            subgraphs: false,
-            buffer: 64,
-            refused: None,
-        }
-    }
-}
+/// How many events wait for a slow reader, unless it says otherwise.
+const BUFFER: usize = 64;
 
 impl<S: State> CompiledStateGraph<S> {
     /// Runs the graph on an input; await the result.
     pub fn invoke<M>(&self, input: impl IntoInput<S, M>) -> Invoke<S> {
-        self.invoke_raw(input.into_input())
+        self.invoke_raw(input.into_input().of(&self.core))
     }
 
     /// Runs the graph on an input and shows what happens.
@@ -201,143 +95,38 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     pub(crate) fn invoke_raw(&self, input: RunInput) -> Invoke<S> {
-        let run = AnyInvoke { graph: self.core.clone(), input, options: Options::default() };
-        Invoke { run, state: PhantomData }
+        Invoke::new(self.core.clone(), input)
     }
 }
 
-macro_rules! run_options {
-    ($self:ident => $options:expr) => {
-        /// The thread to run on; needed with a checkpointer.
-        pub fn thread(mut $self, thread: impl Into<String>) -> Self {
-            $options.thread = Some(thread.into().into());
-            $self
-        }
+impl AnyGraph {
+    /// Runs the graph on JSON, or on an answer; await the result.
+    pub fn invoke<M>(&self, input: impl IntoInput<Value, M>) -> Invoke {
+        Invoke::new(self.core.clone(), input.into_input().of(&self.core))
+    }
 
-        /// Starts from this checkpoint of the thread instead of the latest.
-        pub fn checkpoint(mut $self, checkpoint: CheckpointId) -> Self {
-            $options.checkpoint = Some(checkpoint);
-            $self
-        }
-
-        /// Starts with a subgraph at one of its checkpoints, as a snapshot of it says.
-        pub fn at(mut $self, at: &crate::CheckpointRef) -> Self {
-            $options.thread = Some(at.thread.as_str().into());
-            let mut map = at.parents.clone();
-            map.insert(at.namespace.clone(), at.id);
-            $options.checkpoint = map.get("").copied();
-            $options.namespace = Some((at.namespace.clone(), map));
-            $self
-        }
-
-        /// The most steps that the run may take, 10,007 unless said otherwise. As in LangGraph the run must be over before
-        /// the last of them: with new input, N steps need a limit of N + 1.
-        pub fn recursion_limit(mut $self, limit: usize) -> Self {
-            $options.recursion_limit = limit;
-            $self
-        }
-
-        /// When steps are saved. Without a checkpointer nothing is, and a warning in the log says so.
-        pub fn durability(mut $self, durability: Durability) -> Self {
-            $options.durability = Some(durability);
-            $self
-        }
-
-        /// Stops before these nodes, instead of where the graph says; `"*"` stands for all.
-        ///
-        /// It is about the graph that is run. A graph inside stops where it says itself
-        /// ([`StateGraph::interrupt_before`](crate::StateGraph::interrupt_before)): names of its nodes are ignored with a warning.
-        pub fn interrupt_before<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
-            $options.stop_before = Some(nodes.into_iter().map(Into::into).collect());
-            $self
-        }
-
-        /// Stops after these nodes, instead of where the graph says; `"*"` stands for all.
-        ///
-        /// It is about the graph that is run. A graph inside stops where it says itself
-        /// ([`StateGraph::interrupt_after`](crate::StateGraph::interrupt_after)): names of its nodes are ignored with a warning.
-        pub fn interrupt_after<N: Into<String>>(mut $self, nodes: impl IntoIterator<Item = N>) -> Self {
-            $options.stop_after = Some(nodes.into_iter().map(Into::into).collect());
-            $self
-        }
-
-        /// The fields to show, instead of the graph's output.
-        pub fn output_keys<N: Into<String>>(mut $self, fields: impl IntoIterator<Item = N>) -> Self {
-            $options.output = Some(fields.into_iter().map(Into::into).collect());
-            $self
-        }
-
-        /// Something that nodes may ask for by its type, as [`Runtime`](crate::Runtime); the last of a type counts.
-        ///
-        /// A node that asks for a type that was not given fails with an error that names what was. A context that nobody has
-        /// asked for when the run comes to its end is named in a warning in the log.
-        pub fn context<T: Any + Send + Sync>(mut $self, context: T) -> Self {
-            $options.contexts.retain(|given| !given.is::<T>());
-            $options.contexts.push(GivenContext::new(context));
-            $self
-        }
-
-        /// A control that can ask the run to stop at the next checkpoint.
-        pub fn control(mut $self, control: RunControl) -> Self {
-            $options.control = Some(control);
-            $self
-        }
-
-        /// Cancels the whole run, subgraphs included.
-        pub fn cancellation(mut $self, token: CancellationToken) -> Self {
-            $options.cancel = Some(token);
-            $self
-        }
-
-        /// The most tasks that run at once: nodes, tasks that were sent, and calls of [`Task`](crate::Task)s inside them.
-        ///
-        /// It holds for each graph of the run by itself: a graph inside a node has as many places of its own. A task that
-        /// waits while its own calls are under way gives its place to them and takes one again when they have ended, so no
-        /// limit keeps a run from its end.
-        pub fn max_concurrency(mut $self, tasks: usize) -> Self {
-            $options.max_concurrency = Some(tasks);
-            $self
-        }
-
-        /// Says something about the run; kept in its checkpoints.
-        pub fn metadata(mut $self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-            $options.metadata.insert(key.into(), value.into());
-            $self
-        }
-
-        /// Marks the run: its tasks and streamed messages show the tag, and nodes can read it. With the tag `nostream`
-        /// what models say and what happens to calls of tools is not streamed; what nodes return or push is.
-        pub fn tag(self, tag: impl Into<String>) -> Self {
-            self.tags([tag])
-        }
-
-        /// Marks the run with several tags more.
-        pub fn tags<T: Into<String>>(mut $self, tags: impl IntoIterator<Item = T>) -> Self {
-            for tag in tags.into_iter().map(Into::into) {
-                if !$options.tags.contains(&tag) {
-                    $options.tags.push(tag);
-                }
-            }
-            $self
-        }
-
-        /// Names the run; one that nobody names gets a random id.
-        pub fn run_id(mut $self, id: impl Into<RunId>) -> Self {
-            $options.run_id = Some(id.into());
-            $self
-        }
-    };
+    /// Runs the graph on JSON, or on an answer, and shows what happens.
+    pub fn stream<M>(&self, input: impl IntoInput<Value, M>) -> Streaming {
+        Streaming(self.invoke(input))
+    }
 }
 
-impl<S: State> Invoke<S> {
-    run_options!(self => self.run.options);
+impl<S> Invoke<S> {
+    run_options!(self => self.run.options.given);
+    beside_options!(self => self.run.options);
+
+    pub(crate) fn new(graph: GraphCore, input: RunInput) -> Self {
+        Self { run: AnyInvoke { graph, input, options: Options::default() }, state: PhantomData }
+    }
 
     /// A run that ends before it starts, with these words.
     pub(crate) fn refused(mut self, why: &'static str) -> Self {
         self.run.options.refused = Some(why);
         self
     }
+}
 
+impl<S: Form> Invoke<S> {
     pub(crate) fn run(self) -> impl Future<Output = Result<Output<S>, Error>> + Send {
         let output = self.run.graph.plan.output.clone();
         self.run_with(None, output)
@@ -371,14 +160,14 @@ impl AnyInvoke {
     async fn run_behind_wall(mut self, sink: Option<Sink>, output: Fields) -> Result<RunEnd, Error> {
         // A node may start a run without saying that it is inside of one.
         let level = level_below(crate::wall::level(), &self.graph.plan.name, String::new)?;
-        let output = self.graph.chosen_output(self.options.output.as_deref(), output)?;
+        let output = self.graph.chosen_output(self.options.given.output_keys.as_deref(), output)?;
         let shared = self.options.shared(&self.graph, sink)?;
-        if self.options.namespace.is_some() {
+        if self.options.given.at.is_some() {
             boxed(|| self.options.check_place(&shared)).await?;
         }
         let _cancel_tree = CancelOnDrop(shared.clone());
         let (graph, thread, tags) = (&*self.graph.plan.name, shared.thread.as_deref(), shared.tags_text());
-        let span = tracing::debug_span!("run", graph, thread, tags);
+        let span = tracing::debug_span!("run", graph, thread, name = shared.run_name.as_deref(), tags);
         let graph_name = self.graph.plan.name.clone();
         let (mut run, input) = self.begin(shared.clone(), output, level)?;
         let ended = {
@@ -389,9 +178,9 @@ impl AnyInvoke {
         let interrupts = match ended {
             Ended::Done => {
                 shared.warn_of_untaken(&graph_name);
-                Vec::new()
+                None
             }
-            Ended::Paused(interrupts) => interrupts,
+            Ended::Paused(interrupts) => Some(interrupts),
             Ended::Parent(_) => {
                 return Err(Error::new(
                     ErrorKind::ParentCommand,
@@ -400,7 +189,7 @@ impl AnyInvoke {
             }
         };
         let (state, shown) = run.finish()?;
-        Ok(RunEnd { state, shown, interrupts })
+        Ok(RunEnd { state, shown, paused: interrupts.is_some(), interrupts: interrupts.unwrap_or_default() })
     }
 
     #[inline(never)]
@@ -411,7 +200,7 @@ impl AnyInvoke {
     }
 }
 
-impl<S: State> IntoFuture for Invoke<S> {
+impl<S: Form> IntoFuture for Invoke<S> {
     type Output = Result<Output<S>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -433,48 +222,58 @@ impl<S: State> IntoFuture for Invoke<S> {
 /// # }
 /// ```
 #[must_use = "a stream does nothing until it is started"]
-pub struct Streaming<S: State>(pub(crate) Invoke<S>);
+pub struct Streaming<S = Value>(pub(crate) Invoke<S>);
 
-crate::debug::debug_parts!([S: State] Streaming<S>, "Streaming", this => { run: this.0 });
+crate::debug::debug_parts!([S] Streaming<S>, "Streaming", this => { run: this.0 });
 
-impl<S: State> Streaming<S> {
-    run_options!(self => self.0.run.options);
+impl<S> Streaming<S> {
+    run_options!(self => self.0.run.options.given);
+    stream_options!(self => self.0.run.options.given);
+    beside_options!(self => self.0.run.options);
 
-    /// Shows one more thing.
-    pub fn mode(self, mode: Mode) -> Self {
-        self.modes([mode])
+    /// The run with its events; `updates` are shown if nothing else was asked for.
+    fn events(self) -> RunEvents {
+        let mut run = self.0.run;
+        let given = &mut run.options.given;
+        let modes = given.modes.take().unwrap_or_else(|| vec![Mode::Updates]);
+        let modes = modes.into_iter().fold(Modes::default(), Modes::with);
+        // A buffer of none is refused when the run starts; the channel could not even be made.
+        let (sink, events) = Sink::new(modes, given.subgraphs, given.buffer.unwrap_or(BUFFER).max(1));
+        let id = given.run_id.get_or_insert_with(RunId::random).clone();
+        let shown = run.graph.plan.shown.clone();
+        RunEvents::new(id, Box::pin(run.run_with(Some(sink), shown)), events)
     }
+}
 
-    /// Shows several things more; nothing at all if there is none.
-    pub fn modes(mut self, modes: impl IntoIterator<Item = Mode>) -> Self {
-        let known = self.0.run.options.modes.unwrap_or_default();
-        self.0.run.options.modes = Some(modes.into_iter().fold(known, Modes::with));
-        self
-    }
-
-    /// Shows events of subgraphs too.
-    pub fn subgraphs(mut self) -> Self {
-        self.0.run.options.subgraphs = true;
-        self
-    }
-
-    /// How many events wait for a slow reader before the run waits too.
-    pub fn buffer(mut self, events: usize) -> Self {
-        self.0.run.options.buffer = events;
-        self
-    }
-
+impl<S: Form> Streaming<S> {
     /// Starts the run; it goes on as its events are read. `updates` are shown if nothing else was asked for.
     pub fn start(self) -> EventStream<S> {
-        let mut invoke = self.0;
-        let options = &mut invoke.run.options;
-        let modes = options.modes.unwrap_or_else(|| Modes::default().with(Mode::Updates));
-        // A buffer of none is refused when the run starts; the channel could not even be made.
-        let (sink, events) = Sink::new(modes, options.subgraphs, options.buffer.max(1));
-        let id = options.run_id.get_or_insert_with(RunId::random).clone();
-        let shown = invoke.run.graph.plan.shown.clone();
-        let graph = invoke.run.graph.plan.name.clone();
-        EventStream::new(RunEvents::new(id, Box::pin(invoke.run.run_with(Some(sink), shown)), events), graph)
+        let graph = self.0.run.graph.plan.name.clone();
+        EventStream::new(self.events(), graph)
+    }
+
+    /// Starts the run as a task of its own: it goes on when nobody watches.
+    ///
+    /// Its events are kept, numbered, until nobody holds a handle or watches any more. Without a runtime of tokio around,
+    /// the run fails at once.
+    ///
+    /// ```
+    /// use superstep::{AgentState, EchoAgent, Message, StateGraph, START};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = StateGraph::<AgentState>::new().add_node("echo", EchoAgent).add_edge(START, "echo").compile()?;
+    /// let run = app.stream(AgentState { messages: vec![Message::user("hi")] }).spawn();
+    /// let first = run.watch(0).next().await.expect("the node wrote something");
+    /// assert_eq!((first.sequence, &first.run), (1, run.id()));
+    /// assert_eq!(run.join().await?.state.messages.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spawn(mut self) -> RunHandle<S> {
+        let cancel = self.0.run.options.cancel.take().map_or_else(CancellationToken::new, |outer| outer.child_token());
+        self.0.run.options.cancel = Some(cancel.clone());
+        let graph = self.0.run.graph.plan.name.clone();
+        RunHandle::spawn(self.events(), cancel, graph)
     }
 
     /// Reads all events on this thread, in a runtime of its own.
@@ -497,16 +296,18 @@ impl Options {
         if let Some(why) = self.refused {
             return Err(Error::invalid(why));
         }
-        if self.recursion_limit == 0 {
+        self.settle_place();
+        self.settle_context(graph)?;
+        if self.given.recursion_limit == Some(0) {
             return Err(Error::invalid("a recursion limit must be at least 1"));
         }
-        if self.thread.as_deref() == Some("") {
+        if self.given.thread.as_deref() == Some("") {
             return Err(Error::invalid("a thread needs a name: `.thread(\"..\")` with at least one character"));
         }
-        if sink.is_some() && self.buffer == 0 {
+        if sink.is_some() && self.given.buffer == Some(0) {
             return Err(Error::invalid("`buffer` must be at least 1"));
         }
-        if self.max_concurrency == Some(0) {
+        if self.given.max_concurrency == Some(0) {
             return Err(Error::invalid("`max_concurrency` must be at least 1"));
         }
         let checkpointer = match &graph.persistence {
@@ -518,21 +319,21 @@ impl Options {
             }
             Persistence::Inherit | Persistence::Never => None,
         };
-        if checkpointer.is_some() && self.thread.is_none() {
+        if checkpointer.is_some() && self.given.thread.is_none() {
             return Err(Error::invalid("the graph has a checkpointer, so a run needs a thread: `.thread(\"..\")`"));
         }
-        if checkpointer.is_none() && self.durability.is_some() {
+        if checkpointer.is_none() && self.given.durability.is_some() {
             tracing::warn!(graph = &*graph.plan.name, "`durability` has no effect: the graph has no checkpointer");
         }
-        if (self.checkpoint.is_some() || self.namespace.is_some()) && checkpointer.is_none() {
+        if (self.given.checkpoint.is_some() || self.given.at.is_some()) && checkpointer.is_none() {
             return Err(Error::invalid("a checkpoint was named, but the graph has no checkpointer"));
         }
-        for (key, value) in self.metadata.iter().filter(|_| checkpointer.is_some()) {
+        for (key, value) in self.given.metadata.iter().filter(|_| checkpointer.is_some()) {
             check_levels(value).map_err(|why| Error::invalid(format!("metadata `{key}` cannot be saved: {why}")))?;
         }
         Ok(Arc::new(RunShared {
-            thread: self.thread.clone(),
-            run_id: self.run_id.take().map_or_else(OnceLock::new, OnceLock::from),
+            thread: self.given.thread.as_deref().map(Into::into),
+            run_id: self.given.run_id.take().map_or_else(OnceLock::new, OnceLock::from),
             epoch: OnceLock::new(),
             ids: OnceLock::new(),
             contexts: std::mem::take(&mut self.contexts),
@@ -540,40 +341,61 @@ impl Options {
             cache: graph.cache.clone(),
             control: self.control.take().map_or_else(OnceLock::new, OnceLock::from),
             cancel: Cancel::new(self.cancel.take()),
-            recursion_limit: self.recursion_limit,
-            durability: self.durability.unwrap_or_default(),
+            recursion_limit: self.given.recursion_limit.unwrap_or(DEFAULT_LIMIT),
+            run_name: self.given.run_name.take().map(Into::into),
+            durability: self.given.durability.unwrap_or_default(),
             checkpointer,
             sink,
-            max_concurrency: self.max_concurrency,
-            metadata: std::mem::take(&mut self.metadata).into(),
-            tags: std::mem::take(&mut self.tags).into(),
+            max_concurrency: self.given.max_concurrency,
+            metadata: std::mem::take(&mut self.given.metadata).into(),
+            tags: std::mem::take(&mut self.given.tags).into(),
             seen_messages: Mutex::default(),
         }))
+    }
+
+    /// Works out which thread and checkpoint of the root a place in a subgraph means.
+    fn settle_place(&mut self) {
+        if let Some(at) = &mut self.given.at {
+            at.parents.insert(at.namespace.clone(), at.id);
+            self.given.thread = Some(at.thread.clone());
+            self.given.checkpoint = at.parents.get("").copied();
+        }
+    }
+
+    /// Reads the context that was given as JSON.
+    fn settle_context(&mut self, graph: &GraphCore) -> Result<(), Error> {
+        let Some(value) = self.given.context.take() else { return Ok(()) };
+        let Some(context) = &graph.context else {
+            return Err(Error::invalid(
+                "the graph takes no context from JSON; say of which type it is with `context_schema` when it is built",
+            ));
+        };
+        let context = (context.read)(&value).map_err(|why| Error::invalid(format!("the context: {why}")))?;
+        self.contexts.push(context);
+        Ok(())
     }
 
     /// The checkpoint inside a subgraph that the run starts at must exist: it is asked for only when the run
     /// comes there, and not at all by a subgraph that starts anew.
     async fn check_place(&self, shared: &RunShared) -> Result<(), Error> {
-        let (Some((namespace, map)), Some(checkpointer), Some(thread)) =
-            (&self.namespace, &shared.checkpointer, &shared.thread)
+        let (Some(at), Some(checkpointer), Some(thread)) = (&self.given.at, &shared.checkpointer, &shared.thread)
         else {
             return Ok(());
         };
-        match map.get(namespace) {
-            Some(id) if !namespace.is_empty() && checkpointer.get(thread, namespace, Some(*id)).await?.is_none() => {
-                Err(Error::invalid(format!("thread `{thread}` has no checkpoint {id}")))
-            }
-            _ => Ok(()),
+        let (namespace, id) = (&at.namespace, at.id);
+        if !namespace.is_empty() && checkpointer.get(thread, namespace, Some(id)).await?.is_none() {
+            return Err(Error::invalid(format!("thread `{thread}` has no checkpoint {id}")));
         }
+        Ok(())
     }
 
     fn config(&mut self, graph: &GraphCore, output: Fields, level: usize) -> Result<LoopConfig, Error> {
         let stop_at =
             |list: &Option<Vec<String>>, what: &str| list.as_ref().map(|l| graph.stop_at(l, what)).transpose();
-        let (_, ancestors) = self.namespace.take().unwrap_or_default();
+        let ancestors = self.given.at.take().map(|at| at.parents).unwrap_or_default();
         Ok(LoopConfig {
             namespace: String::new(),
-            checkpoint: self.checkpoint,
+            checkpoint: self.given.checkpoint,
             ancestors: ancestors.into(),
             nested: false,
             level,
@@ -581,8 +403,8 @@ impl Options {
             replay: None,
             null_resume: None,
             resume_map: None,
-            stop_before: stop_at(&self.stop_before, "interrupt_before")?,
-            stop_after: stop_at(&self.stop_after, "interrupt_after")?,
+            stop_before: stop_at(&self.given.interrupt_before, "interrupt_before")?,
+            stop_after: stop_at(&self.given.interrupt_after, "interrupt_after")?,
             output,
             around: None,
             own_history: false,

@@ -18,16 +18,18 @@ use crate::view::{Form, ShownInput, ShownState, ShownWrites};
 /// use superstep::CheckpointRef;
 /// fn show(at: &CheckpointRef) { println!("{} in {}", at.id, at.thread); }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct CheckpointRef {
     /// The thread.
     pub thread: String,
     /// The namespace: empty for the root graph.
+    #[serde(default)]
     pub namespace: String,
     /// The checkpoint.
     pub id: CheckpointId,
     /// The checkpoints of all graphs from the root down to this one, by namespace.
+    #[serde(default)]
     pub parents: BTreeMap<String, CheckpointId>,
 }
 

@@ -6,6 +6,7 @@
 
 mod codec;
 mod conversation;
+mod describe;
 pub(crate) mod difference;
 pub(crate) mod erased;
 mod field;
@@ -26,6 +27,7 @@ pub use codec::Codec;
 pub(crate) use codec::Unsaved;
 pub use codec::probe;
 pub use conversation::{AgentState, AgentStateUpdate, Conversation, ConversationField};
+pub use describe::{Describer, probe as schema_probe};
 pub use field::Field;
 pub(crate) use input::{Given, TaskInput};
 pub use reducer::{AddMessages, Append, IntoItems, MaxReducer, Reducer, ReducerFn, Replace, Sum};
@@ -184,6 +186,14 @@ pub trait State: Clone + Send + Sync + 'static {
         None
     }
 
+    /// What a field holds as JSON, as a JSON schema, or what it takes, if its reducer takes another type: `true` if nobody
+    /// knows. Derived states know it of the fields whose types
+    /// implement schemars' `JsonSchema`, if superstep is built with its feature `schema`.
+    #[doc(hidden)]
+    fn describe(_schema: &Self::Schema, _field: usize, _takes: bool, _describer: &mut Describer) -> serde_json::Value {
+        serde_json::Value::Bool(true)
+    }
+
     /// The write that adds one chat message to a field; `None` if the field holds none of this type.
     fn message_write(_schema: &Self::Schema, _field: usize, _message: Message) -> Option<Self::Write> {
         None
@@ -272,6 +282,16 @@ pub trait Persist: State {
         Self::encode_write(schema, write, &mut bytes)?;
         // What is never saved has no bytes.
         if bytes.is_empty() { Ok(None) } else { decode_json(&bytes).map(Some) }
+    }
+
+    /// A write to a field out of JSON, as other programs give it; `overwrite` says that it will overwrite what is there.
+    fn write_from_json(
+        schema: &Self::Schema,
+        field: usize,
+        value: &serde_json::Value,
+        _overwrite: bool,
+    ) -> Result<Self::Write, CodecError> {
+        Self::decode_write(schema, field, &encode(value)?)
     }
 }
 
@@ -478,6 +498,7 @@ pub trait Storable<'checked>: Sized {
     fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), CodecError>;
     fn decode_from(bytes: &[u8]) -> Result<Self, CodecError>;
     fn to_json(&self) -> Result<serde_json::Value, CodecError>;
+    fn from_json(value: &serde_json::Value) -> Result<Self, CodecError>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -492,5 +513,9 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned + std::marker::Send> Stor
 
     fn to_json(&self) -> Result<serde_json::Value, CodecError> {
         json_of(self)
+    }
+
+    fn from_json(value: &serde_json::Value) -> Result<Self, CodecError> {
+        T::deserialize(value).map_err(|why| CodecError::new(why.to_string()))
     }
 }

@@ -272,6 +272,7 @@ impl ShownInput {
 }
 
 /// What of the state a run showed last.
+#[derive(Clone)]
 pub enum Shown {
     /// Nothing.
     Nothing,
@@ -292,9 +293,12 @@ impl std::fmt::Debug for Shown {
 }
 
 /// How a run ended.
+#[derive(Clone)]
 pub(crate) struct RunEnd {
     pub(crate) state: Snapshot,
     pub(crate) shown: Shown,
+    /// Whether it waits: for answers, or because it was told to stop.
+    pub(crate) paused: bool,
     /// The questions that wait.
     pub(crate) interrupts: Vec<Interrupt>,
 }
@@ -325,16 +329,20 @@ pub trait Form: sealed::Show {}
 impl<F: sealed::Show> Form for F {}
 
 pub(crate) mod sealed {
+    use std::any::Any;
     use std::sync::Arc;
 
     use serde_json::Value;
 
     use super::{Shown, ShownState};
     use crate::state::State;
-    use crate::state::erased::Snapshot;
+    use crate::state::erased::{Snapshot, Typed};
 
     /// How states are given in a form.
     pub trait Show: Clone + Send + Sync + Sized + 'static {
+        /// Whether states of a graph have this form.
+        fn is_form_of(ty: &dyn Any) -> bool;
+
         /// What a snapshot shows.
         fn of(shown: &ShownState) -> Arc<Self>;
 
@@ -343,6 +351,10 @@ pub(crate) mod sealed {
     }
 
     impl<S: State> Show for S {
+        fn is_form_of(ty: &dyn Any) -> bool {
+            ty.is::<Typed<S>>()
+        }
+
         fn of(shown: &ShownState) -> Arc<Self> {
             shown.state.share()
         }
@@ -353,6 +365,10 @@ pub(crate) mod sealed {
     }
 
     impl Show for Value {
+        fn is_form_of(_: &dyn Any) -> bool {
+            true
+        }
+
         fn of(shown: &ShownState) -> Arc<Self> {
             Arc::new(shown.json())
         }

@@ -405,6 +405,13 @@ fn decode_whole<W: WorkflowState>(bytes: &[u8]) -> Result<Option<Mutation<W>>, C
     }
 }
 
+/// The whole state that JSON gives, as its projection: other programs know no mutations.
+fn whole_from_json<W: WorkflowState>(value: &serde_json::Value) -> Result<Mutation<W>, CodecError> {
+    let projection =
+        <W::Checkpoint as serde::Deserialize>::deserialize(value).map_err(|why| CodecError::new(why.to_string()))?;
+    Ok(Mutation::Replace(Box::new(W::restore(projection))))
+}
+
 impl<W> Persist for Workflow<W>
 where
     W: WorkflowState + Default + 'static,
@@ -430,6 +437,10 @@ where
             Mutation::Apply(mutation) => mutation.to_json()?,
         };
         Ok(Some(shown))
+    }
+
+    fn write_from_json((): &(), _: usize, value: &serde_json::Value, _: bool) -> Result<Mutation<W>, CodecError> {
+        whole_from_json(value)
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
@@ -470,6 +481,7 @@ where
                 Mutation::Apply(mutation) => Ok(Some(format!("{mutation:?}").into())),
             })
         },
+        from_json: |(), _, value, _| decoding(|| whole_from_json(value)),
         unsaved: Some(Unsaved {
             is_unsaved: |write| matches!(write, Mutation::Apply(_)),
             as_whole: |state, puts| {

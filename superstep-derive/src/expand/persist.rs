@@ -43,7 +43,27 @@ fn write_methods(model: &Model) -> TokenStream {
         };
         quote!(#ix => #write::#ident(#decode),)
     });
+    let from_json = model.numbered().map(|(ix, field)| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        let value = match &field.update {
+            _ if !field.is_tracked() => quote!(#private::takes_no_json::<#ty>()?),
+            Some(update) => quote!(#private::written_from_json::<#ty, #update>(value, overwrite)?),
+            None => quote!(#private::from_json::<#ty>(value)?),
+        };
+        quote!(#ix => #write::#ident(#value),)
+    });
     quote! {
+        fn write_from_json(
+            (): &(),
+            field: usize,
+            value: &#private::Json,
+            overwrite: bool,
+        ) -> ::core::result::Result<Self::Write, #private::CodecError> {
+            ::core::result::Result::Ok(match field {
+                #(#from_json)*
+                _ => return #private::no_such_saved_field(field),
+            })
+        }
         fn encode_write(
             (): &(),
             write: &Self::Write,

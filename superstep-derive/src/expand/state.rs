@@ -44,6 +44,10 @@ fn facts(model: &Model) -> TokenStream {
     } else {
         quote!(const FIELDS: &[#private::FieldSpec] = &[#(#specs)*]; FIELDS)
     };
+    let described = model
+        .numbered()
+        .filter(|(_, field)| field.is_tracked())
+        .map(|(ix, Field { ty, .. })| quote!(#ix => (&Probe::<#ty>::NEW).describe(describer),));
     let version = model.version.map(|version| quote!(fn version((): &()) -> u32 { #version }));
     quote! {
         #version
@@ -51,6 +55,14 @@ fn facts(model: &Model) -> TokenStream {
             #[allow(unused_imports)]
             use #private::probe::{NotSaved as _, Saved as _};
             (&#private::probe::Probe::<Self>::NEW).codec()
+        }
+        #[allow(unused_imports, unused_variables)]
+        fn describe((): &(), field: usize, takes: bool, describer: &mut #private::Describer) -> #private::Json {
+            use #private::schema_probe::*;
+            match field {
+                #(#described)*
+                _ => #private::Json::Bool(true),
+            }
         }
         fn fields((): &()) -> &[#private::FieldSpec] {
             #specs

@@ -60,6 +60,7 @@ pub struct Context {
 /// What all tasks of a run share, its subgraphs included.
 pub(crate) struct RunShared {
     pub(crate) thread: Option<Arc<str>>,
+    pub(crate) run_name: Option<Arc<str>>,
     /// Made when it is needed, unless the caller gave one.
     pub(crate) run_id: OnceLock<RunId>,
     /// The claim of the thread, for the graphs inside too.
@@ -93,6 +94,7 @@ impl RunShared {
     ) -> Self {
         Self {
             thread: Some(thread),
+            run_name: None,
             run_id: OnceLock::new(),
             epoch: OnceLock::new(),
             ids: OnceLock::new(),

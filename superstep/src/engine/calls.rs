@@ -443,10 +443,14 @@ fn named(task: &str, step: i64, error: BoxError) -> Error {
 
 /// The error as the caller gets it: what is wrong with a question or its answer goes up as it is.
 fn passed_on(error: Error) -> BoxError {
-    if error.downcast_ref::<Interrupted>().is_none() {
-        return Box::new(error);
+    let source = std::error::Error::source(&error).filter(|_| error.downcast_ref::<Interrupted>().is_some());
+    match source.and_then(|source| source.downcast_ref::<Interrupted>()) {
+        Some(question) => Box::new(question.clone()),
+        None => match source.and_then(|source| source.downcast_ref::<Error>()) {
+            Some(inside) => Box::new(inside.clone()),
+            None => Box::new(error),
+        },
     }
-    error.into_source().expect("a question was found there")
 }
 
 /// A call's error as it is shown and saved.

@@ -1,13 +1,18 @@
 //! Building a graph: setters that cannot fail, mistakes kept for `compile`.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cache::Cache;
 use crate::call::{AnyNode, Path};
 use crate::checkpoint::Checkpointer;
 use crate::error::CompilationError;
+use crate::graph::any::ContextType;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph::path::{IntoPath, PathTarget};
 use crate::json::{JsonFields, JsonState};
@@ -109,6 +114,7 @@ pub(crate) struct Settings {
     pub(crate) hidden: Vec<String>,
     pub(crate) step_timeout: Option<std::time::Duration>,
     pub(crate) debug: bool,
+    pub(crate) context: Option<ContextType>,
     pub(crate) ignores_unknown: bool,
     pub(crate) evolution: Evolution,
 }
@@ -127,6 +133,7 @@ impl Settings {
             hidden: Vec::new(),
             step_timeout: None,
             debug: false,
+            context: None,
             ignores_unknown: false,
             evolution: Evolution::default(),
         }
@@ -519,6 +526,39 @@ impl<S: State> StateGraph<S> {
     /// ```
     pub fn ignore_unknown_targets(&mut self, ignore: bool) -> &mut Self {
         self.draft.settings.ignores_unknown = ignore;
+        self
+    }
+
+    /// Says of which type the context is that runs are given as JSON, for those who run the graph without knowing its types.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use superstep::{AgentState, AnyGraph, RunOptions, Runtime, StateGraph, START};
+    /// #[derive(serde::Deserialize)]
+    /// struct Deps { model: String }
+    /// async fn node(_: AgentState, deps: Runtime<Deps>) { assert_eq!(deps.model, "small"); }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut graph = StateGraph::<AgentState>::new();
+    /// graph.add_node("a", node).add_edge(START, "a").context_schema::<Deps>();
+    /// let app = AnyGraph::from(graph.compile()?);
+    /// app.invoke(json!({})).options(RunOptions::new().context(json!({ "model": "small" }))).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn context_schema<T: DeserializeOwned + Any + Send + Sync>(&mut self) -> &mut Self {
+        self.draft.settings.context = Some(ContextType::of::<T>(Value::Bool(true)));
+        self
+    }
+
+    /// The same with what the context looks like, for [`AnyGraph::schema`](crate::AnyGraph::schema).
+    #[cfg(feature = "schema")]
+    pub fn described_context<T>(&mut self) -> &mut Self
+    where
+        T: DeserializeOwned + schemars::JsonSchema + Any + Send + Sync,
+    {
+        let schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+        self.draft.settings.context = Some(ContextType::of::<T>(schema));
         self
     }
 

@@ -8,7 +8,8 @@ use crate::cache::Cache;
 use crate::call::{AnyNode, AnyOutcome, CacheRule};
 use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
-use crate::error::{BuildError, CompilationError, Error, Hint};
+use crate::error::{BuildError, CompilationError, Hint};
+use crate::graph::any::ContextType;
 use crate::graph::build::{GraphDraft, Persistence, Settings};
 use crate::graph::diagnose;
 use crate::graph::hiding;
@@ -51,9 +52,16 @@ pub(crate) struct GraphCore {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) debug: bool,
+    /// What context JSON is read as.
+    pub(crate) context: Option<ContextType>,
 }
 
 impl GraphCore {
+    /// Whether its states are of this type.
+    pub(crate) fn is_over<S: State>(&self) -> bool {
+        self.plan.ty.as_any().is::<Typed<S>>()
+    }
+
     pub(crate) fn new(plan: Plan, settings: Settings, diagnostics: Vec<Diagnostic>) -> Self {
         Self {
             plan: Arc::new(Plan { diagnostics, ..plan }),
@@ -61,6 +69,7 @@ impl GraphCore {
             store: settings.store,
             cache: settings.cache,
             debug: settings.debug,
+            context: settings.context,
         }
     }
 }
@@ -94,15 +103,6 @@ impl<S: State> CompiledStateGraph<S> {
 
     pub(crate) fn of(core: GraphCore) -> Self {
         Self { core, state: PhantomData }
-    }
-
-    /// A graph that may be over states of this type.
-    pub(crate) fn typed(core: GraphCore) -> Result<Self, Error> {
-        if core.plan.ty.as_any().is::<Typed<S>>() {
-            return Ok(Self::of(core));
-        }
-        let (graph, asked) = (&core.plan.name, std::any::type_name::<S>());
-        Err(Error::invalid(format!("the states of graph `{graph}` are no `{asked}`")))
     }
 }
 

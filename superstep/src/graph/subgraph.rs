@@ -13,15 +13,14 @@ use crate::call::{
     AnyNode, AnyOutcome, Call, Context, Interrupted, NodeFuture, TaskContext, Why, lock, scoped_namespace,
 };
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
-use crate::error::{BoxError, Error, ErrorKind};
+use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
 use crate::graph::build::Persistence;
 use crate::graph::compile::{CompiledStateGraph, GraphCore};
 use crate::index::NodeIx;
 use crate::node::{BoxedNode, GivenState, GraphMarker, IntoNode};
-use crate::run::{IntoInput, Output};
 use crate::state::erased::{AnyUpdate, Snapshot, Typed};
 use crate::state::{Codec, Given, IntoUpdate, Persist, Put, State};
-use crate::view::{RunEnd, Shown};
+use crate::view::Shown;
 use crate::wall::boxed;
 
 /// How many graphs deep graphs may run inside graphs, the outermost included. One that would run deeper is an error of
@@ -51,6 +50,11 @@ pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> Str
 }
 
 impl GraphCore {
+    /// What JSON writes; see [`StateType::update_from_json`](crate::state::erased::StateType).
+    pub(crate) fn update_from_json(&self, value: &Value) -> Result<Option<AnyUpdate>, InvalidUpdate> {
+        self.plan.ty.update_from_json(value, self.plan.ignores_unknown)
+    }
+
     /// The graph inside one of its nodes, if the node is one that may be saved.
     pub(crate) fn inside(&self, node: NodeIx) -> Option<&GraphCore> {
         self.plan.nodes[node].run.subgraph.as_deref()?.downcast_ref()
@@ -98,7 +102,7 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     /// The same graph with what it takes to be saved.
-    fn with_codec(self, codec: &'static Codec<S>) -> Self {
+    pub(crate) fn with_codec(self, codec: &'static Codec<S>) -> Self {
         Typed::<S>::of(&*self.core.plan.ty).save_by(codec);
         self
     }
@@ -130,7 +134,7 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     /// Runs the graph inside a task of another one.
-    fn run_inside<'a>(
+    pub(crate) fn run_inside<'a>(
         &'a self,
         input: RunInput,
         cx: &'a Context,
@@ -196,42 +200,11 @@ fn with_kept(
     Some(Arc::new(given.chain(kept).collect()))
 }
 
-enum Inside {
+/// How a graph inside a task ended.
+pub(crate) enum Inside {
     Done(Running),
     /// The task around it ends here: with a question, or with a command.
     Waits,
-}
-
-impl Context {
-    /// Runs a graph inside this node, as part of this run: it shares the thread, streams with it,
-    /// can ask and be resumed, and is cancelled with it.
-    ///
-    /// ```
-    /// use superstep::{AgentState, BoxError, CompiledStateGraph, Context, Message, Update};
-    ///
-    /// async fn ask_expert(state: AgentState, cx: Context, /* .. */) -> Result<Update<AgentState>, BoxError> {
-    /// #   let expert: CompiledStateGraph<AgentState> = unimplemented!();
-    ///     let out = cx.invoke(&expert, state).await?;
-    ///     Ok(Update::new().set(AgentState::MESSAGES, out.state.messages))
-    /// }
-    /// ```
-    ///
-    /// # Errors
-    /// The graph's own error; or, if it asked a question, an error to pass on with `?`.
-    pub async fn invoke<C: Persist, M>(
-        &self,
-        graph: &CompiledStateGraph<C>,
-        input: impl IntoInput<C, M>,
-    ) -> Result<Output<C>, BoxError> {
-        let graph = graph.clone().with_codec(Codec::of());
-        match graph.run_inside(input.into_input(), self).await? {
-            Inside::Done(run) => {
-                let (state, shown) = run.finish()?;
-                Ok(Output::new(RunEnd { state, shown, interrupts: Vec::new() }))
-            }
-            Inside::Waits => Err(Box::new(Interrupted { why: Why::Asked })),
-        }
-    }
 }
 
 /// A graph over the same state is a node: it gets the state and gives back its output fields.
@@ -273,7 +246,7 @@ fn shared_input<S: Persist>(call: &Call<'_>) -> Result<RunInput, BoxError> {
                     "the graph in node `{node}` cannot run on what it was sent: {why}; send some of its state's fields"
                 )
             })?;
-            Ok(IntoInput::<S, _>::into_input(update))
+            Ok(RunInput::Writes(update.into_puts().map(AnyUpdate::of::<S>)?))
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Chat messages as JSON: the form that dynamic states hold.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Block, Message, MessageKind, MessageLike, RichMessage, Role, ToolCall, Usage};
+use crate::error::CodecError;
 
 impl MessageLike for Value {
     fn id(&self) -> Option<&str> {
@@ -155,6 +157,38 @@ fn normal_content(message: &mut Map<String, Value>) -> Result<(), String> {
         }
         Some(Value::Array(parts)) if parts.iter().all(|part| part.is_string() || part.is_object()) => Ok(()),
         Some(other) => Err(format!("a message's `content` is text or a list of parts, not {other}")),
+    }
+}
+
+/// The messages that JSON gives, one or a list: each as serde writes it, or as LangChain and the APIs of models have it, a
+/// bare text included.
+pub(crate) fn messages_from_json(value: &Value) -> Result<Vec<Message>, CodecError> {
+    match value {
+        Value::Array(list) if !is_pair(list) => list.iter().map(one_from_json).collect(),
+        one => Ok(vec![one_from_json(one)?]),
+    }
+}
+
+/// `[role, content]`.
+fn is_pair(list: &[Value]) -> bool {
+    matches!(list, [Value::String(role), Value::String(_)] if normal_message(json!({ "role": role, "content": "" })).is_ok())
+}
+
+fn one_from_json(value: &Value) -> Result<Message, CodecError> {
+    let own = match Message::deserialize(value) {
+        Ok(message) => return Ok(message),
+        Err(own) => own,
+    };
+    let normal = normal_message(value.clone()).map_err(|why| CodecError::new(format!("{why} ({own})")))?;
+    let is_text = |part: &Value| part.is_string() || part.get("type").is_some_and(|kind| kind == "text");
+    if normal.get("content").and_then(Value::as_array).is_some_and(|parts| !parts.iter().all(is_text)) {
+        return Err(CodecError::new("a message whose parts are not all text is given as serde writes a `Message`"));
+    }
+    match (normal.is_removal(), normal.removes_all(), normal.id()) {
+        (true, true, _) => Ok(Message::remove_all()),
+        (true, false, Some(id)) => Ok(Message::remove(id)),
+        (true, false, None) => Err(CodecError::new("a removal needs the `id` of the message that it removes")),
+        (false, ..) => Ok(message_from_json(&normal)),
     }
 }
 

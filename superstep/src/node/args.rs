@@ -340,6 +340,8 @@ pub struct RunConfig {
     pub thread: Option<String>,
     /// The run.
     pub run_id: RunId,
+    /// What the run is called, if the caller said so.
+    pub run_name: Option<String>,
     /// The most steps it may take.
     pub recursion_limit: usize,
     /// What the caller said about it, and over that what the graph said about the node.
@@ -353,6 +355,7 @@ impl FromContext for RunConfig {
         Ok(Self {
             thread: cx.thread().map(str::to_owned),
             run_id: cx.task.run.run_id().clone(),
+            run_name: cx.task.run.run_name.as_deref().map(str::to_owned),
             recursion_limit: cx.task.run.recursion_limit,
             metadata: cx.metadata().clone(),
             tags: cx.tags().to_vec(),

@@ -35,7 +35,7 @@ pub struct Output<S = Value> {
 
 impl<S: Form> Output<S> {
     pub(crate) fn new(end: RunEnd) -> Self {
-        let RunEnd { state, shown, interrupts } = end;
+        let RunEnd { state, shown, interrupts, .. } = end;
         Self { state: S::ended(state, &shown), interrupts, shown }
     }
 }

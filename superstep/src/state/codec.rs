@@ -24,6 +24,7 @@ pub struct Codec<S: State> {
     pub(crate) encode_field: fn(&S, &S::Schema, usize, &mut Vec<u8>) -> Result<(), CodecError>,
     pub(crate) decode_field: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), CodecError>,
     pub(crate) to_json: fn(&S::Schema, &S::Write) -> Result<Option<serde_json::Value>, CodecError>,
+    pub(crate) from_json: fn(&S::Schema, usize, &Value, bool) -> Result<S::Write, CodecError>,
     /// For states with writes that have no bytes, though the state has.
     pub(crate) unsaved: Option<Unsaved<S>>,
 }
@@ -48,6 +49,7 @@ impl<S: Persist> Codec<S> {
         encode_field: |state, schema, field, out| encoding(|| state.encode_field(schema, field, out)),
         decode_field: |state, schema, field, bytes| decoding(|| state.decode_field(schema, field, bytes)),
         to_json: |schema, write| encoding(|| S::write_to_json(schema, write)),
+        from_json: |schema, field, value, overwrite| decoding(|| S::write_from_json(schema, field, value, overwrite)),
         unsaved: None,
     };
 

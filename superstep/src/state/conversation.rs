@@ -1,11 +1,14 @@
 //! Conversations as states: by themselves, and under a name.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{difference, rules};
 use crate::error::{CodecError, InvalidUpdate};
-use crate::message::{Message, add_messages, give_ids};
+use crate::message::{Message, add_messages, give_ids, messages_from_json};
 use crate::names::ROOT;
+#[cfg(feature = "schema")]
+use crate::state::Describer;
 use crate::state::{
     Change, Codec, Difference, Field, FieldKind, FieldSpec, IntoUpdate, Persist, Put, Scratch, State, Update,
 };
@@ -178,6 +181,11 @@ impl State for AgentState {
         <Vec<Message> as State>::messages(write)
     }
 
+    #[cfg(feature = "schema")]
+    fn describe((): &(), _: usize, _: bool, describer: &mut Describer) -> Value {
+        describer.of::<Vec<serde_json::Map<String, Value>>>()
+    }
+
     fn message_write((): &(), _: usize, message: Message) -> Option<Vec<Message>> {
         Some(vec![message])
     }
@@ -194,6 +202,10 @@ impl Persist for AgentState {
 
     fn decode_write((): &(), field: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
         <Vec<Message> as Persist>::decode_write(&(), field, bytes)
+    }
+
+    fn write_from_json((): &(), _: usize, value: &Value, _: bool) -> Result<Vec<Message>, CodecError> {
+        messages_from_json(value)
     }
 
     fn encode_field(&self, (): &(), field: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
@@ -263,6 +275,11 @@ impl State for Vec<Message> {
         write.clone()
     }
 
+    #[cfg(feature = "schema")]
+    fn describe((): &(), _: usize, _: bool, describer: &mut Describer) -> Value {
+        describer.of::<Vec<serde_json::Map<String, Value>>>()
+    }
+
     fn message_write((): &(), _: usize, message: Message) -> Option<Vec<Message>> {
         Some(vec![message])
     }
@@ -279,6 +296,10 @@ impl Persist for Vec<Message> {
 
     fn decode_write((): &(), _: usize, bytes: &[u8]) -> Result<Vec<Message>, CodecError> {
         crate::value::decode(bytes)
+    }
+
+    fn write_from_json((): &(), _: usize, value: &Value, _: bool) -> Result<Vec<Message>, CodecError> {
+        messages_from_json(value)
     }
 
     fn encode_field(&self, (): &(), _: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {

@@ -11,9 +11,10 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::update::{Origin, Puts, changes_to};
-use super::{Change, Codec, FieldKind, FieldSpec, Put, Scratch, State, Update};
+use super::{Change, Codec, Describer, FieldKind, FieldSpec, Put, Scratch, State, Update};
 use crate::error::{CodecError, InvalidUpdate};
 use crate::message::Message;
+use crate::names::ROOT;
 use crate::value::{Blob, Payload};
 use crate::wall::{DropEach, drop_each};
 
@@ -272,8 +273,66 @@ pub(crate) trait StateType: Send + Sync {
     fn savable(&self, state: &Snapshot, writes: Writes) -> Result<Writes, InvalidUpdate>;
     /// A write as JSON; nothing if it is never saved.
     fn write_json(&self, writes: &Writes, place: &Place) -> Result<Option<Value>, CodecError>;
+    /// Adds a write that JSON gives.
+    fn write_from_json(
+        &self,
+        into: &mut Option<AnyUpdate>,
+        field: usize,
+        value: &Value,
+        overwrite: bool,
+    ) -> Result<(), CodecError>;
+    /// What JSON a field holds, or takes, as a JSON schema.
+    fn describe(&self, field: usize, takes: bool, describer: &mut Describer) -> Value;
     /// A field as JSON; nothing if it has no value, or is never saved.
     fn field_json(&self, state: &Snapshot, field: usize) -> Result<Option<Value>, CodecError>;
+}
+
+impl dyn StateType {
+    /// What JSON writes: an object by fields, where `{"__overwrite__": value}` overwrites; null writes nothing. The value of
+    /// a state of one nameless field is given bare.
+    ///
+    /// # Errors
+    /// If a value does not fit, or a field is unknown; a `lenient` graph ignores such a field, with a warning.
+    pub(crate) fn update_from_json(&self, value: &Value, lenient: bool) -> Result<Option<AnyUpdate>, InvalidUpdate> {
+        let mut update = None;
+        match value {
+            Value::Null => {}
+            value if matches!(self.fields(), [only] if only.name() == ROOT) => self.add_json(&mut update, 0, value)?,
+            Value::Object(map) => {
+                for (name, value) in map {
+                    match self.fields().iter().position(|field| field.name() == name && is_open(field)) {
+                        Some(field) => self.add_json(&mut update, field, value)?,
+                        None if lenient => {
+                            tracing::warn!(field = name, "a write to a field that the state does not have is ignored");
+                        }
+                        None => return Err(self.unknown_field(name)),
+                    }
+                }
+            }
+            other => {
+                let words = format!("expected an object with fields of the state, got {other}");
+                return Err(InvalidUpdate::refused("", words));
+            }
+        }
+        Ok(update)
+    }
+
+    fn add_json(&self, update: &mut Option<AnyUpdate>, field: usize, value: &Value) -> Result<(), InvalidUpdate> {
+        let whole = value.as_object().filter(|map| map.len() == 1).and_then(|map| map.get("__overwrite__"));
+        let written = self.write_from_json(update, field, whole.unwrap_or(value), whole.is_some());
+        written.map_err(|why| InvalidUpdate::refused(self.fields()[field].name(), why.to_string()))
+    }
+
+    fn unknown_field(&self, name: &str) -> InvalidUpdate {
+        let known = self.fields().iter().filter(|field| is_open(field)).map(|field| format!("`{}`", field.name()));
+        let known: Vec<_> = known.collect();
+        InvalidUpdate::refused(name, format!("the state has no such field; it has {}", known.join(", ")))
+    }
+}
+
+/// Whether a field can be written from outside.
+fn is_open(field: &FieldSpec) -> bool {
+    !field.kind.is_managed() && !field.is_internal()
 }
 
 /// The [`StateType`] of `S`.
@@ -528,6 +587,26 @@ impl<S: State> StateType for Typed<S> {
 
     fn write_json(&self, writes: &Writes, place: &Place) -> Result<Option<Value>, CodecError> {
         (self.codec()?.to_json)(&self.schema, &Self::put(writes, place).write)
+    }
+
+    fn write_from_json(
+        &self,
+        into: &mut Option<AnyUpdate>,
+        field: usize,
+        value: &Value,
+        overwrite: bool,
+    ) -> Result<(), CodecError> {
+        let write = (self.codec()?.from_json)(&self.schema, field, value, overwrite)?;
+        let put = if overwrite { Put::overwrite(write) } else { Put::merge(write) };
+        match into {
+            Some(update) => update.get_mut::<S>().push(Some(put)),
+            None => *into = AnyUpdate::of::<S>(SmallVec::from_iter([put])),
+        }
+        Ok(())
+    }
+
+    fn describe(&self, field: usize, takes: bool, describer: &mut Describer) -> Value {
+        S::describe(&self.schema, field, takes, describer)
     }
 
     fn field_json(&self, state: &Snapshot, field: usize) -> Result<Option<Value>, CodecError> {

@@ -1,23 +1,87 @@
 //! Changes of a thread by hand: one update, a fork, or several steps at once.
 
+use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 
-use super::Thread;
+use serde_json::Value;
+
+use super::{Place, Thread};
 use crate::call::AnyOutcome;
 use crate::engine::Revision;
-use crate::error::{Error, ErrorKind};
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::graph::GraphCore;
 use crate::node::{IntoOutcome, Outcome};
-use crate::run::IntoInput;
+use crate::run::{AnyInput, IntoInput};
 use crate::snapshot::CheckpointRef;
 use crate::state::State;
+use crate::view::Form;
 use crate::wall::{caught, words_of};
 
-fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<AnyOutcome, Error> {
-    let outcome = caught(|| update.into_outcome()).map_err(|panicked| {
-        Error::new(ErrorKind::Panic, format!("what the thread is to be changed by panicked: {panicked}"))
-    })?;
-    outcome.map(Outcome::erased).map_err(|e| Error::new(ErrorKind::InvalidUpdate, words_of(&*e)))
+/// What a thread can be changed by: what a node could return; as JSON, an object that writes its fields.
+///
+/// ```
+/// use superstep::{AgentState, Command, IntoChange, Message};
+/// fn is_change<M>(_: impl IntoChange<AgentState, M>) {}
+/// is_change(vec![Message::user("hi")]);
+/// is_change(Command::<AgentState>::new().goto("somewhere"));
+/// fn is_json_change<M>(_: impl IntoChange<serde_json::Value, M>) {}
+/// is_json_change(serde_json::json!({ "messages": ["hi"] }));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a thread over `{S}` cannot be changed by `{Self}`",
+    note = "change it by what a node returns: an update, a `Command`, `()`; a thread of an `AnyGraph` by a JSON value"
+)]
+pub trait IntoChange<S, Marker> {
+    /// Turns it into a change.
+    #[doc(hidden)]
+    fn into_change(self) -> Change;
+}
+
+/// A change, for the graph of the thread.
+pub struct Change(Given);
+
+crate::debug::debug_parts!([] Change, "Change", this => { is_json: matches!(this.0, Given::Json(_)) });
+
+enum Given {
+    Typed(Result<AnyOutcome, Error>),
+    Json(Value),
+}
+
+/// Tells what nodes return from JSON.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OutcomeMarker;
+/// Tells JSON from what nodes return.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct JsonMarker;
+
+impl<S: State, U: IntoOutcome<S>> IntoChange<S, OutcomeMarker> for U {
+    fn into_change(self) -> Change {
+        let outcome = caught(|| self.into_outcome()).map_err(|panicked| {
+            Error::new(ErrorKind::Panic, format!("what the thread is to be changed by panicked: {panicked}"))
+        });
+        let erased = |outcome: Result<Outcome<S>, BoxError>| {
+            outcome.map(Outcome::erased).map_err(|e| Error::new(ErrorKind::InvalidUpdate, words_of(&*e)))
+        };
+        Change(Given::Typed(outcome.and_then(erased)))
+    }
+}
+
+impl IntoChange<Value, JsonMarker> for Value {
+    fn into_change(self) -> Change {
+        Change(Given::Json(self))
+    }
+}
+
+impl Change {
+    fn of(self, graph: &GraphCore) -> Result<AnyOutcome, Error> {
+        match self.0 {
+            Given::Typed(outcome) => outcome,
+            Given::Json(values) => Ok(AnyOutcome { update: graph.update_from_json(&values)?, steer: None }),
+        }
+    }
 }
 
 /// A change of a thread's state; await it.
@@ -29,17 +93,17 @@ fn outcome<S: State>(update: impl IntoOutcome<S>) -> Result<AnyOutcome, Error> {
 /// # }
 /// ```
 #[must_use = "an update does nothing until it is awaited"]
-pub struct Revise<S: State> {
+pub struct Revise<S = Value> {
     thread: Thread<S>,
-    outcome: Result<AnyOutcome, Error>,
+    change: Change,
     as_node: Option<String>,
 }
 
-crate::debug::debug_parts!([S: State] Revise<S>, "Revise", this => { thread: this.thread.name(), as_node: this.as_node });
+crate::debug::debug_parts!([S] Revise<S>, "Revise", this => { thread: this.thread.name(), as_node: this.as_node });
 
-impl<S: State> Revise<S> {
-    pub(super) fn new(thread: Thread<S>, update: impl IntoOutcome<S>) -> Self {
-        Self { thread, outcome: outcome(update), as_node: None }
+impl<S> Revise<S> {
+    pub(super) fn new(thread: Thread<S>, change: Change) -> Self {
+        Self { thread, change, as_node: None }
     }
 
     /// The node that the update is from: its edges decide what runs next.
@@ -49,13 +113,24 @@ impl<S: State> Revise<S> {
     }
 }
 
-impl<S: State> IntoFuture for Revise<S> {
+impl<S> IntoFuture for Revise<S> {
     type Output = Result<CheckpointRef, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.thread.revise(Revision::AsNodes(vec![(self.as_node, self.outcome?)])).await })
+        revise_as_node(self.thread.place, self.as_node, self.change)
     }
+}
+
+fn revise_as_node(
+    place: Place,
+    node: Option<String>,
+    change: Change,
+) -> Pin<Box<dyn Future<Output = Result<CheckpointRef, Error>> + Send>> {
+    Box::pin(async move {
+        let outcome = change.of(&place.graph)?;
+        place.revise(Revision::AsNodes(vec![(node, outcome)])).await
+    })
 }
 
 /// A change of a thread that gives the thread at the result, to go on from there; await it.
@@ -68,18 +143,18 @@ impl<S: State> IntoFuture for Revise<S> {
 /// # }
 /// ```
 #[must_use = "a fork does nothing until it is awaited"]
-pub struct Fork<S: State>(pub(super) Revise<S>);
+pub struct Fork<S = Value>(pub(super) Revise<S>);
 
-crate::debug::debug_parts!([S: State] Fork<S>, "Fork", this => { update: this.0 });
+crate::debug::debug_parts!([S] Fork<S>, "Fork", this => { update: this.0 });
 
-impl<S: State> Fork<S> {
+impl<S> Fork<S> {
     /// The node that the update is from: its edges decide what runs next.
     pub fn as_node(self, node: impl Into<String>) -> Self {
         Self(self.0.as_node(node))
     }
 }
 
-impl<S: State> IntoFuture for Fork<S> {
+impl<S: Form> IntoFuture for Fork<S> {
     type Output = Result<Thread<S>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -103,43 +178,75 @@ impl<S: State> IntoFuture for Fork<S> {
 /// ]).await
 /// # }
 /// ```
-pub struct Superstep<S: State>(Result<Revision, Error>, PhantomData<fn(S)>);
+pub struct Superstep<S = Value>(Step, PhantomData<fn(S)>);
 
-crate::debug::debug_parts!([S: State] Superstep<S>, "Superstep", this => { error: this.0.as_ref().err() });
+crate::debug::debug_parts!([S] Superstep<S>, "Superstep", this => { kind: this.0.kind() });
 
-impl<S: State> Superstep<S> {
+/// A step by hand, for the graph that it is done in.
+pub(super) enum Step {
+    Updates(Vec<(Option<String>, Change)>),
+    Input(AnyInput),
+    End,
+    Copy(Vec<(String, Change)>),
+}
+
+impl Step {
+    fn kind(&self) -> &'static str {
+        match self {
+            Step::Updates(_) => "updates",
+            Step::Input(_) => "input",
+            Step::End => "clear_tasks",
+            Step::Copy(_) => "copy_with",
+        }
+    }
+
+    pub(super) fn of(self, graph: &GraphCore) -> Result<Revision, Error> {
+        Ok(match self {
+            Step::Updates(updates) => Revision::AsNodes(outcomes(updates, graph)?),
+            Step::Input(input) => Revision::AsInput(input.of(graph)),
+            Step::End => Revision::End,
+            Step::Copy(updates) => Revision::Copy(outcomes(updates, graph)?),
+        })
+    }
+}
+
+fn outcomes<N>(updates: Vec<(N, Change)>, graph: &GraphCore) -> Result<Vec<(N, AnyOutcome)>, Error> {
+    updates.into_iter().map(|(node, change)| Ok((node, change.of(graph)?))).collect()
+}
+
+impl<S> Superstep<S> {
+    fn new(step: Step) -> Self {
+        Self(step, PhantomData)
+    }
+
     /// An update as if the node that ran last had made it.
-    pub fn update(update: impl IntoOutcome<S>) -> Self {
-        Self(outcome(update).map(|outcome| Revision::AsNodes(vec![(None, outcome)])), PhantomData)
+    pub fn update<M>(update: impl IntoChange<S, M>) -> Self {
+        Self::new(Step::Updates(vec![(None, update.into_change())]))
     }
 
     /// Updates as if these nodes had made them side by side.
-    pub fn updates<U: IntoOutcome<S>, N: Into<String>>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
-        let updates = updates.into_iter().map(|(update, node)| Ok((Some(node.into()), outcome(update)?)));
-        Self(updates.collect::<Result<_, _>>().map(Revision::AsNodes), PhantomData)
+    pub fn updates<U: IntoChange<S, M>, N: Into<String>, M>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
+        let updates = updates.into_iter().map(|(update, node)| (Some(node.into()), update.into_change()));
+        Self::new(Step::Updates(updates.collect()))
     }
 
     /// An input that is put in and not run; as [`Thread::update_as_input`].
     pub fn input<M>(input: impl IntoInput<S, M>) -> Self {
-        Self(Ok(Revision::AsInput(input.into_input())), PhantomData)
+        Self::new(Step::Input(input.into_input()))
     }
 
     /// Drops what is left to do; as [`Thread::clear_tasks`].
     pub fn clear_tasks() -> Self {
-        Self(Ok(Revision::End), PhantomData)
+        Self::new(Step::End)
     }
 
     /// Copies the checkpoint and puts in updates as if these nodes had made them; as [`Thread::copy_with`].
-    pub fn copy_with<U: IntoOutcome<S>, N: Into<String>>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
-        let updates = updates.into_iter().map(|(update, node)| Ok((node.into(), outcome(update)?)));
-        Self(updates.collect::<Result<_, _>>().map(Revision::Copy), PhantomData)
+    pub fn copy_with<U: IntoChange<S, M>, N: Into<String>, M>(updates: impl IntoIterator<Item = (U, N)>) -> Self {
+        let updates = updates.into_iter().map(|(update, node)| (node.into(), update.into_change()));
+        Self::new(Step::Copy(updates.collect()))
     }
 
-    pub(super) fn into_revision(self) -> Result<Revision, Error> {
+    pub(super) fn into_step(self) -> Step {
         self.0
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(&self.0, Ok(Revision::AsNodes(updates)) if updates.is_empty())
     }
 }

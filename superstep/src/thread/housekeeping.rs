@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Thread;
+use super::{Place, Thread};
 use crate::checkpoint::{Checkpointer, Prune};
 use crate::error::Error;
 use crate::graph::CompiledStateGraph;
 use crate::state::State;
 
-impl<S: State> Thread<S> {
+impl<S> Thread<S> {
     /// Forgets old checkpoints of the thread, and says how many. The latest always stays, and those that stay keep
     /// their values, what was written, and open questions.
     ///
@@ -26,7 +26,7 @@ impl<S: State> Thread<S> {
     /// # Errors
     /// If the graph has no checkpointer, or pruning fails.
     pub async fn prune(&self, prune: Prune) -> Result<usize, Error> {
-        Ok(self.kept_in()?.prune(&self.name, &prune).await?)
+        Ok(self.kept_in()?.prune(self.name(), &prune).await?)
     }
 
     /// Copies the thread with its history to a name that no thread has. Both go on independently.
@@ -51,11 +51,11 @@ impl<S: State> Thread<S> {
         if name.is_empty() {
             return Err(Error::invalid("the copy of a thread needs a name with at least one character"));
         }
-        if name == self.name {
+        if *name == *self.name() {
             return Err(Error::invalid(format!("the copy of thread `{name}` needs another name than its own")));
         }
-        self.kept_in()?.copy_thread(&self.name, &name).await?;
-        Ok(Thread { name, ..self.clone() })
+        self.kept_in()?.copy_thread(self.name(), &name).await?;
+        Ok(Place { name, ..self.place.clone() }.into())
     }
 
     /// Forgets the thread; a run that is on it ends with an error that [is fenced](Error::is_fenced).
@@ -63,11 +63,11 @@ impl<S: State> Thread<S> {
     /// # Errors
     /// If the graph has no checkpointer, or deleting fails.
     pub async fn delete(&self) -> Result<(), Error> {
-        Ok(self.kept_in()?.delete_thread(&self.name).await?)
+        Ok(self.kept_in()?.delete_thread(self.name()).await?)
     }
 
     fn kept_in(&self) -> Result<&Arc<dyn Checkpointer>, Error> {
-        self.checkpointer.as_ref().ok_or_else(super::no_checkpointer)
+        self.place.checkpointer.as_ref().ok_or_else(super::no_checkpointer)
     }
 }
 
@@ -155,6 +155,6 @@ impl<S: State> CompiledStateGraph<S> {
     }
 
     fn kept_in(&self) -> Result<Arc<dyn Checkpointer>, Error> {
-        self.checkpointer().ok_or_else(super::no_checkpointer)
+        self.core.checkpointer().ok_or_else(super::no_checkpointer)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Thread;
+use super::{Place, Thread};
 use crate::checkpoint::Source;
 use crate::error::Error;
 use crate::id::CheckpointId;
@@ -73,14 +73,14 @@ where
 
     /// The checkpoints from the first one to this one.
     async fn lineage(&self) -> Result<Vec<StateSnapshot<Workflow<W>>>, Error> {
-        let everywhere = Self { checkpoint: None, ..self.clone() };
+        let everywhere: Self = Place { checkpoint: None, ..self.place.clone() }.into();
         let all = everywhere.history().await?;
         let id_of = |snapshot: &StateSnapshot<Workflow<W>>| Some(snapshot.checkpoint.as_ref()?.id);
-        let Some(head) = self.checkpoint.or_else(|| id_of(all.first()?)) else { return Ok(Vec::new()) };
+        let Some(head) = self.place.checkpoint.or_else(|| id_of(all.first()?)) else { return Ok(Vec::new()) };
         let mut known: HashMap<CheckpointId, _> =
             all.into_iter().filter_map(|snapshot| Some((id_of(&snapshot)?, snapshot))).collect();
         if !known.contains_key(&head) {
-            return Err(self.no_such_checkpoint(head));
+            return Err(self.place.no_such_checkpoint(head));
         }
         let (mut lineage, mut next) = (Vec::new(), known.remove(&head));
         while let Some(snapshot) = next {

@@ -1,5 +1,6 @@
 //! The tests of superstep, through its public API.
 
+mod any_graph;
 mod bad_input;
 mod cache;
 mod call_limits;
@@ -11,6 +12,7 @@ mod context;
 mod debug;
 mod deep_values;
 mod derive;
+mod detached;
 mod determinism;
 mod die_everywhere;
 mod die_inside;
@@ -52,6 +54,7 @@ mod pushed_messages;
 mod questions;
 mod recovery;
 mod reducer_panics;
+mod registry;
 mod retry;
 mod rich_messages;
 mod run_options;

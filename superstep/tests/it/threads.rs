@@ -271,7 +271,7 @@ async fn a_thread_runs_and_streams_from_where_it_is() {
 #[tokio::test]
 async fn empty_bulk_updates_are_refused() {
     let thread = saved(&mut a_b_c()).thread("t");
-    for steps in [vec![], vec![Superstep::updates::<NotesUpdate, &str>([])]] {
+    for steps in [vec![], vec![Superstep::updates::<NotesUpdate, &str, _>([])]] {
         let error = thread.bulk_update(steps).await.unwrap_err();
         assert_eq!(error.to_string(), "a bulk update needs at least one step, and every step at least one update");
     }
