@@ -21,24 +21,25 @@ macro_rules! shown_in_words {
     )+};
 }
 
+// A module uses those above it, and none below it. `tests/it/tidy/layers.rs` of superstep reads this list.
+mod debug;
+mod changes;
+#[cfg(any(feature = "__http", feature = "mcp"))]
+mod tls;
+pub mod message;
+pub mod tool;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
-mod agent;
-mod changes;
+pub mod model;
+pub mod middleware;
+mod tool_node;
+mod provider;
 mod chat;
-mod debug;
+mod agent;
+pub mod team;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-pub mod message;
-pub mod middleware;
-pub mod model;
-mod provider;
-pub mod team;
-#[cfg(any(feature = "__http", feature = "mcp"))]
-mod tls;
-pub mod tool;
-mod tool_node;
 
 pub use agent::{Prompt, ReactAgent, ReactState, ReactStateUpdate, create_react_agent};
 pub use chat::ChatAgent;

@@ -19,8 +19,9 @@ use crate::state::erased::{AnyUpdate, Snapshot, StateType, Typed};
 use crate::state::{Given, State};
 
 pub(crate) use context::{
-    Answering, Answers, Cancel, CancelOnDrop, GivenContext, NullResume, PUSH, Place, PushedMessage, ReplayState,
-    RunShared, Slot, TaskContext, Waiter, Waiting, lock, scoped_namespace, with_node_metadata, with_pushed,
+    Answering, Answers, Cancel, CancelOnDrop, ContextType, GivenContext, NullResume, PUSH, Place, PushedMessage,
+    ReplayState, RunShared, Slot, TaskContext, Waiter, Waiting, lock, scoped_namespace, with_node_metadata,
+    with_pushed,
 };
 pub use context::{Context, RunControl};
 pub(crate) use goto::{AnyCommand, ParentCommand, Steer};

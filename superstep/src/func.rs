@@ -19,11 +19,11 @@ use crate::call::{
 use crate::checkpoint::Checkpointer;
 use crate::engine::RunInput;
 use crate::error::{BoxError, CodecError, Error, InvalidUpdate};
-use crate::graph::{AnyGraph, CompiledStateGraph, GraphCore, Persistence, Settings, finish_plan, node_plan};
+use crate::graph::{AnyGraph, CompiledStateGraph, Settings, finish_plan, node_plan};
 use crate::index::{ChannelIx, Indexed};
 use crate::names::START;
 use crate::node::{FromContext, NodeRules, Outcome};
-use crate::plan::{ControlChannel, ControlKind, Evolution, InputMode, NameTable};
+use crate::plan::{ControlChannel, ControlKind, Evolution, GraphCore, InputMode, NameTable, Persistence};
 use crate::run::{AnyInput, IntoInput, Invoke, Streaming};
 use crate::state::erased::{StateType, Typed};
 use crate::state::{Change, Codec, FieldKind, FieldSpec, Persist, Put, Scratch, State};

@@ -13,10 +13,10 @@ mod pregel;
 mod subgraph;
 
 pub use any::{AnyGraph, GraphSchema};
+pub(crate) use build::Settings;
 pub use build::{JoinSources, MessageGraph, StateGraph};
-pub(crate) use build::{Persistence, Settings};
 pub use compile::CompiledStateGraph;
-pub(crate) use compile::{GraphCore, finish as finish_plan, node_plan};
+pub(crate) use compile::{finish as finish_plan, node_plan};
 pub use parallel::{ParallelNode, ParallelNodeBuilder};
 pub use path::{IntoPath, IntoRoutes, NamedPath, PathTarget, RouteMap};
 pub use pregel::{NodeBuilder, Pregel, PregelBuilder, StepFn};

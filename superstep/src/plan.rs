@@ -3,6 +3,7 @@
 //! Names are resolved here once; a step touches numbers only. Control channels come first,
 //! then the fields: a channel number below `control.len()` is a trigger of the graph's own.
 
+mod core;
 mod diagnostic;
 mod evolution;
 
@@ -22,6 +23,7 @@ use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, Given};
 use crate::view::Fields;
 
+pub(crate) use core::{GraphCore, Persistence};
 pub use diagnostic::Diagnostic;
 pub(crate) use evolution::{Evolution, Now, Piece};
 pub use evolution::{Migrated, SavedFields, Then};

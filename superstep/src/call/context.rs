@@ -31,7 +31,7 @@ use crate::state::erased::Writes;
 use crate::store::Store;
 use crate::stream::{EventData, MessageEvent, Mode, RawEvent, Sink, TaskMetadata, ToolEvent};
 pub(crate) use answering::{Answering, Answers, scoped_namespace};
-pub(crate) use given::GivenContext;
+pub(crate) use given::{ContextType, GivenContext};
 pub(crate) use place::{PUSH, Place, with_node_metadata};
 pub(crate) use push::{PushedMessage, with_pushed};
 pub(crate) use scope::Scope;

@@ -9,8 +9,7 @@ use super::attempt::End;
 use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
 use super::paths::Paths;
-use super::run::DEFAULT_LIMIT;
-use super::run::RunInput;
+use super::run::{DEFAULT_LIMIT, RunInput};
 use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
 use super::seed::StepSeed;
 use super::tasks::{self, Task};
@@ -18,11 +17,10 @@ use super::writes::TaskWrites;
 use crate::call::{AnyOutcome, Context, Place, RunShared};
 use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
-use crate::graph::GraphCore;
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::index::{Ix, NodeIx};
 use crate::names::END;
-use crate::plan::{InputMode, Plan};
+use crate::plan::{GraphCore, InputMode, Plan};
 use crate::state::erased::Snapshot;
 
 /// One change of a thread.

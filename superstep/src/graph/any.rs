@@ -1,19 +1,15 @@
 //! Graphs without the type of their state, for those who hold several.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
-use crate::call::GivenContext;
 use crate::checkpoint::Checkpointer;
 use crate::draw::Drawing;
-use crate::graph::Persistence;
-use crate::graph::compile::{CompiledStateGraph, GraphCore};
+use crate::graph::compile::CompiledStateGraph;
 use crate::names::ROOT;
-use crate::plan::{Diagnostic, InputMode};
+use crate::plan::{Diagnostic, GraphCore, InputMode, Persistence};
 use crate::state::{Codec, Describer, Persist, State};
 use crate::store::Store;
 use crate::view::Fields;
@@ -65,19 +61,6 @@ pub struct GraphSchema {
     pub state: Value,
     /// The context that a run may be given.
     pub context: Value,
-}
-
-/// The type of context that JSON is read as.
-#[derive(Clone)]
-pub(crate) struct ContextType {
-    pub(crate) read: fn(&Value) -> Result<GivenContext, serde_json::Error>,
-    pub(crate) schema: Value,
-}
-
-impl ContextType {
-    pub(crate) fn of<T: DeserializeOwned + Any + Send + Sync>(schema: Value) -> Self {
-        Self { read: |value| T::deserialize(value).map(GivenContext::new), schema }
-    }
 }
 
 impl AnyGraph {

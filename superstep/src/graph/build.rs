@@ -9,17 +9,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cache::Cache;
-use crate::call::{AnyNode, Path};
+use crate::call::{AnyNode, ContextType, Path};
 use crate::checkpoint::Checkpointer;
 use crate::error::CompilationError;
-use crate::graph::any::ContextType;
 use crate::graph::compile::CompiledStateGraph;
 use crate::graph::path::{IntoPath, PathTarget};
 use crate::json::{JsonFields, JsonState};
 use crate::message::Message;
 use crate::names::{DEFAULT_NAME, END, START};
 use crate::node::{BoxedNode, IntoNode, Node, NodeDefaults, NodeMarker, NodeOptions, NodeRules};
-use crate::plan::Evolution;
+use crate::plan::{Evolution, Persistence};
 use crate::state::erased::{StateType, Typed};
 use crate::state::{Codec, FieldSpec, Persist, State};
 use crate::store::Store;
@@ -138,20 +137,6 @@ impl Settings {
             evolution: Evolution::default(),
         }
     }
-}
-
-/// Where a graph keeps its checkpoints.
-#[derive(Clone, Default)]
-pub(crate) enum Persistence {
-    /// In the parent's checkpointer, anew in every call; nowhere at the root.
-    #[default]
-    Inherit,
-    /// In the parent's checkpointer, one history for all calls.
-    Own,
-    /// Nowhere.
-    Never,
-    /// Here; inside a parent, the parent's is used.
-    In(Arc<dyn Checkpointer>),
 }
 
 impl<S: State> Clone for StateGraph<S> {

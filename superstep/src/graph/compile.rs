@@ -4,25 +4,22 @@ use std::collections::{BTreeSet, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::cache::Cache;
 use crate::call::{AnyNode, AnyOutcome, CacheRule};
 use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
-use crate::graph::any::ContextType;
-use crate::graph::build::{GraphDraft, Persistence, Settings};
-use crate::graph::diagnose;
-use crate::graph::hiding;
+use crate::graph::build::{GraphDraft, Settings};
 use crate::graph::subgraph::MAX_LEVELS;
+use crate::graph::{diagnose, hiding};
 use crate::index::{ChannelIx, Indexed, Ix, NodeIx};
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::NodeRules;
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Diagnostic, InputMode, NameTable, NodePlan, Numbers, Plan, StopAt, Woken,
+    BranchPlan, ControlChannel, ControlKind, Diagnostic, GraphCore, InputMode, NameTable, NodePlan, Numbers, Plan,
+    StopAt, Woken,
 };
 use crate::state::erased::{StateType, Typed};
 use crate::state::{FieldKind, FieldSpec, State};
-use crate::store::Store;
 use crate::value::Blob;
 use crate::view::Fields;
 
@@ -42,18 +39,6 @@ use crate::view::Fields;
 pub struct CompiledStateGraph<S: State> {
     pub(crate) core: GraphCore,
     state: PhantomData<fn() -> S>,
-}
-
-/// A frozen graph without the type of its state.
-#[derive(Clone)]
-pub(crate) struct GraphCore {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) persistence: Persistence,
-    pub(crate) store: Option<Arc<dyn Store>>,
-    pub(crate) cache: Option<Arc<dyn Cache>>,
-    pub(crate) debug: bool,
-    /// What context JSON is read as.
-    pub(crate) context: Option<ContextType>,
 }
 
 impl GraphCore {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use crate::draw::{Drawing, DrawnEdge, DrawnNode};
-use crate::graph::compile::{CompiledStateGraph, GraphCore};
+use crate::graph::compile::CompiledStateGraph;
 use crate::index::{ChannelIx, NodeIx};
 use crate::names::{END, START};
-use crate::plan::{ControlKind, NodePlan, Plan, StopAt};
+use crate::plan::{ControlKind, GraphCore, NodePlan, Plan, StopAt};
 use crate::state::State;
 
 /// How many steps are played at most.

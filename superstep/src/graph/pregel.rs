@@ -12,15 +12,13 @@ use crate::call::{AnyNode, Call, Context, NodeFuture, RetryPolicy, TimeoutPolicy
 use crate::channel::Channel;
 use crate::checkpoint::Checkpointer;
 use crate::error::{BoxError, BuildError, CompilationError, Hint};
-use crate::graph::build::{Persistence, Settings};
-use crate::graph::compile::{
-    CompiledStateGraph, GraphCore, check_cache, check_limits, finish, node_plan, reserved_fields,
-};
+use crate::graph::build::Settings;
+use crate::graph::compile::{CompiledStateGraph, check_cache, check_limits, finish, node_plan, reserved_fields};
 use crate::index::{ChannelIx, Indexed, Ix};
 use crate::json::{JsonFields, JsonState, JsonWrite};
 use crate::names::PREGEL_NAME;
 use crate::node::{CachePolicy, FromContext, NodeRules, Outcome};
-use crate::plan::{InputMode, NameTable};
+use crate::plan::{GraphCore, InputMode, NameTable, Persistence};
 use crate::state::erased::{StateType, Typed};
 use crate::state::{Codec, FieldSpec, Given, Put, State};
 use crate::store::Store;

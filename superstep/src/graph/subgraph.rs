@@ -13,11 +13,10 @@ use crate::call::{
     AnyNode, AnyOutcome, Call, Context, Interrupted, NodeFuture, TaskContext, Why, lock, scoped_namespace,
 };
 use crate::engine::{Ended, LoopConfig, RunInput, Running, Saver};
-use crate::error::{BoxError, Error, ErrorKind, InvalidUpdate};
-use crate::graph::build::Persistence;
-use crate::graph::compile::{CompiledStateGraph, GraphCore};
-use crate::index::NodeIx;
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::graph::compile::CompiledStateGraph;
 use crate::node::{BoxedNode, GivenState, GraphMarker, IntoNode};
+use crate::plan::Persistence;
 use crate::state::erased::{AnyUpdate, Snapshot, Typed};
 use crate::state::{Codec, Given, IntoUpdate, Persist, Put, State};
 use crate::view::Shown;
@@ -47,38 +46,6 @@ pub const MAX_LEVELS: usize = 32;
 /// If it would be too deep. `place` says where it would be run.
 pub(crate) fn level_below(outer: usize, graph: &str, place: impl FnOnce() -> String) -> Result<usize, Error> {
     if outer < MAX_LEVELS { Ok(outer + 1) } else { Err(Error::too_deep(graph, &place(), MAX_LEVELS)) }
-}
-
-impl GraphCore {
-    /// What JSON writes; see [`StateType::update_from_json`](crate::state::erased::StateType).
-    pub(crate) fn update_from_json(&self, value: &Value) -> Result<Option<AnyUpdate>, InvalidUpdate> {
-        self.plan.ty.update_from_json(value, self.plan.ignores_unknown)
-    }
-
-    /// The graph inside one of its nodes, if the node is one that may be saved.
-    pub(crate) fn inside(&self, node: NodeIx) -> Option<&GraphCore> {
-        self.plan.nodes[node].run.subgraph.as_deref()?.downcast_ref()
-    }
-
-    /// Where a graph that keeps one history for all calls has it: the namespace without task ids.
-    pub(crate) fn history_namespace(&self, namespace: &str) -> String {
-        match self.persistence {
-            Persistence::Own => {
-                let parts = namespace.split('|').map(|part| part.split(':').next().unwrap_or(part));
-                parts.collect::<Vec<_>>().join("|")
-            }
-            _ => namespace.to_owned(),
-        }
-    }
-
-    /// The graph that has its checkpoints under a namespace, below this one.
-    pub(crate) fn at(&self, namespace: &str) -> Option<&GraphCore> {
-        namespace.split('|').try_fold(self, |graph, part| {
-            // A graph that a node calls more than once has a number for its further calls.
-            let name = part.split(':').next().unwrap_or(part);
-            graph.inside(graph.plan.node(name)?)
-        })
-    }
 }
 
 impl<S: State> CompiledStateGraph<S> {

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use crate::call::{AnyCommand, Goto, Resume, Send};
 use crate::engine::RunInput;
-use crate::graph::GraphCore;
 use crate::node::Command;
-use crate::plan::InputMode;
+use crate::plan::{GraphCore, InputMode};
 use crate::state::erased::AnyUpdate;
 use crate::state::{IntoUpdate, State};
 use crate::view::Form;

@@ -4,6 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 /// A value shared with nodes by its type.
 pub(crate) struct GivenContext {
     value: Arc<dyn Any + Send + Sync>,
@@ -29,5 +32,18 @@ impl GivenContext {
 
     pub(crate) fn was_taken(&self) -> bool {
         self.was_taken.load(Ordering::Relaxed)
+    }
+}
+
+/// The type of context that JSON is read as.
+#[derive(Clone)]
+pub(crate) struct ContextType {
+    pub(crate) read: fn(&Value) -> Result<GivenContext, serde_json::Error>,
+    pub(crate) schema: Value,
+}
+
+impl ContextType {
+    pub(crate) fn of<T: DeserializeOwned + Any + Send + Sync>(schema: Value) -> Self {
+        Self { read: |value| T::deserialize(value).map(GivenContext::new), schema }
     }
 }
