@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use superstep::{
     CheckpointId, CheckpointRef, Checkpointer, Event, EventData, Interrupt, ListQuery, Message, MessageKind, Mode,
-    StateSnapshot, TaskError, TaskSnapshot, TaskStart,
+    SavedCheckpoint, StateSnapshot, TaskError, TaskSnapshot, TaskStart,
 };
 
 use crate::expr::{is_message, truthy};
@@ -23,13 +23,13 @@ impl Labels {
         for namespace in saver.namespaces(thread).await? {
             let mut repeats: HashMap<String, usize> = HashMap::new();
             let mut records = saver.list(thread, &namespace, &ListQuery::new()).await?;
-            records.sort_by_key(|s| s.record.id);
-            for record in records.iter().map(|s| &s.record) {
-                let base = format!("{}:{}", record.source, record.step);
+            records.sort_by_key(|saved| saved.record().id());
+            for record in records.iter().map(SavedCheckpoint::record) {
+                let base = format!("{}:{}", record.source(), record.step());
                 let repeat = repeats.entry(base.clone()).or_default();
                 *repeat += 1;
                 let label = if *repeat == 1 { base } else { format!("{base}#{repeat}") };
-                labels.insert((namespace.clone(), record.id), label);
+                labels.insert((namespace.clone(), record.id()), label);
             }
         }
         Ok(Self(labels))

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Epoch, EventData, Lease, ListQuery, Prune,
-    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Deletion, Epoch, EventData, Lease, ListQuery,
+    Prune, SavedCheckpoint, Swept, TaskId, TaskRecord,
 };
 
 use crate::Result;
@@ -73,31 +73,28 @@ pub(crate) struct Audited {
 
 impl Audited {
     /// Logs that a write is asked for, and what became of it: `told` is what its acknowledgement says.
-    fn logged(
+    async fn logged(
         &self,
         lease: Lease<'_>,
         id: &str,
         mut told: Vec<String>,
-        write: impl FnOnce(&dyn Checkpointer) -> Saving,
-    ) -> Saving {
-        let (audit, subject) = (self.audit.clone(), format!("{} {id} {}", lease.thread, lease.epoch));
-        audit.log.add(&format!("ask {subject}"));
-        let saving = write(&*self.inner);
+        write: impl Future<Output = Result<(), CheckpointError>>,
+    ) -> Result<(), CheckpointError> {
+        let subject = format!("{} {id} {}", lease.thread, lease.epoch);
+        self.audit.log.add(&format!("ask {subject}"));
         told.push(format!("taken {subject}"));
-        Saving::later(async move {
-            let saved = saving.await;
-            match &saved {
-                Ok(()) => audit.log.add(&told.join("\n")),
-                Err(error) if error.is_fenced() => audit.log.add(&format!("fenced {subject}")),
-                Err(_) => {}
-            }
-            saved
-        })
+        let saved = write.await;
+        match &saved {
+            Ok(()) => self.audit.log.add(&told.join("\n")),
+            Err(error) if error.is_fenced() => self.audit.log.add(&format!("fenced {subject}")),
+            Err(_) => {}
+        }
+        saved
     }
 }
 
 fn saved(lease: Lease<'_>, task: &TaskRecord) -> Option<String> {
-    task.is_finished().then(|| format!("saved {} {} {}", lease.thread, task.task, lease.epoch))
+    task.is_finished().then(|| format!("saved {} {} {}", lease.thread, task.task(), lease.epoch))
 }
 
 #[async_trait]
@@ -113,15 +110,21 @@ impl Checkpointer for Audited {
         Ok(claim)
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        let mut told: Vec<String> = checkpoint.writes.iter().filter_map(|task| saved(lease, task)).collect();
-        told.push(format!("checkpoint {} {} {}", lease.thread, checkpoint.id, lease.epoch));
-        self.logged(lease, &checkpoint.id.to_string(), told, |inner| inner.put(lease, checkpoint))
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
+        let id = checkpoint.id().to_string();
+        let mut told: Vec<String> = checkpoint.writes().iter().filter_map(|task| saved(lease, task)).collect();
+        told.push(format!("checkpoint {} {id} {}", lease.thread, lease.epoch));
+        self.logged(lease, &id, told, self.inner.put(lease, checkpoint)).await
     }
 
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        let told = saved(lease, &task).into_iter().collect();
-        self.logged(lease, &task.task.to_string(), told, |inner| inner.put_writes(lease, checkpoint, task))
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        let (id, told) = (task.task().to_string(), saved(lease, &task).into_iter().collect());
+        self.logged(lease, &id, told, self.inner.put_writes(lease, checkpoint, task)).await
     }
 
     async fn get(
@@ -152,6 +155,15 @@ impl Checkpointer for Audited {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        self.inner.delete_checkpoints(thread, namespace, deletion).await
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {

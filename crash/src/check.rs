@@ -63,21 +63,27 @@ async fn check_history(
 ) -> Result<Vec<SavedCheckpoint>> {
     let mut history: Vec<SavedCheckpoint> = saver.list(thread, "", &ListQuery::new()).await?;
     history.reverse();
-    let there: HashSet<CheckpointId> = history.iter().map(|saved| saved.record.id).collect();
+    let there: HashSet<CheckpointId> = history.iter().map(|saved| saved.record().id()).collect();
     for lost in acknowledged.keys().filter(|id| !there.contains(id)) {
         violations.push(format!("{thread}: checkpoint {lost} was acknowledged and is not there"));
     }
     for pair in history.windows(2) {
         let [before, after] = pair else { continue };
-        if after.record.parent != Some(before.record.id) {
-            violations.push(format!("{thread}: checkpoint {} does not follow {}", after.record.id, before.record.id));
+        if after.record().parent() != Some(before.record().id()) {
+            violations.push(format!(
+                "{thread}: checkpoint {} does not follow {}",
+                after.record().id(),
+                before.record().id()
+            ));
         }
-        let epoch = |saved: &SavedCheckpoint| acknowledged.get(&saved.record.id);
+        let epoch = |saved: &SavedCheckpoint| acknowledged.get(&saved.record().id());
         if let (Some(earlier), Some(later)) = (epoch(before), epoch(after))
             && earlier > later
         {
-            violations
-                .push(format!("{thread}: checkpoint {} was written in epoch {later} after {earlier}", after.record.id));
+            violations.push(format!(
+                "{thread}: checkpoint {} was written in epoch {later} after {earlier}",
+                after.record().id()
+            ));
         }
     }
     Ok(history)
@@ -92,15 +98,15 @@ fn check_shown(
     durability: Durability,
     violations: &mut Vec<String>,
 ) {
-    let there: HashSet<String> = history.iter().map(|saved| saved.record.id.to_string()).collect();
+    let there: HashSet<String> = history.iter().map(|saved| saved.record().id().to_string()).collect();
     for lost in shown.checkpoints.difference(&there) {
         violations.push(format!("{thread}: checkpoint {lost} was shown and is not there"));
     }
     if durability == Durability::Exit {
         return;
     }
-    let finished = history.iter().flat_map(|saved| &saved.writes).filter(|task| task.is_finished());
-    let there: HashSet<String> = finished.map(|task| task.task.to_string()).collect();
+    let finished = history.iter().flat_map(SavedCheckpoint::writes).filter(|task| task.is_finished());
+    let there: HashSet<String> = finished.map(|task| task.task().to_string()).collect();
     for lost in shown.tasks.difference(&there) {
         violations.push(format!("{thread}: the end of task {lost} was shown, and its result is not there"));
     }

@@ -6,6 +6,7 @@
 mod checked;
 mod copy;
 mod housekeeping;
+mod known_runs;
 mod write_queue;
 mod outline;
 mod read;
@@ -19,12 +20,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use superstep::checkpoint::backend::check_name;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint,
-    Saving, Swept, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Deletion, Lease, ListQuery, Prune,
+    SavedCheckpoint, Swept, TaskRecord,
 };
 use superstep_storage::rows::{KnownShapes, OutlineInterval, RowCodec};
 use superstep_storage::{DatabaseError, Seal};
 
+use self::known_runs::KnownRuns;
 use self::write_queue::{Save, WriteQueues};
 use crate::database::PostgresDatabase;
 
@@ -57,6 +59,7 @@ pub struct PostgresSaver {
     /// In microseconds.
     ttl: Option<i64>,
     shapes: KnownShapes,
+    runs: KnownRuns,
     queues: WriteQueues,
     interval: OutlineInterval,
 }
@@ -85,6 +88,7 @@ impl PostgresSaver {
             seal: Seal::new(),
             ttl: None,
             shapes: KnownShapes::default(),
+            runs: KnownRuns::default(),
             queues: WriteQueues::default(),
             interval: INTERVAL,
         }
@@ -166,26 +170,28 @@ impl Checkpointer for PostgresSaver {
         again_if_lost!(self.claim_once(thread, namespace, checkpoint))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        let run = checkpoint.run.as_deref().unwrap_or_default();
-        if let Err(error) = check_lease(lease).and_then(|()| check("run", run)) {
-            return Saving::done(Err(error));
-        }
-        let row = match self.codec(lease.thread, lease.namespace).row(checkpoint, &self.shapes) {
-            Ok(row) => row,
-            Err(error) => return Saving::done(Err(error)),
-        };
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
+        check_lease(lease)?;
+        check("run", checkpoint.run().unwrap_or_default())?;
+        let row = self.codec(lease.thread, lease.namespace).row(&checkpoint, &self.shapes)?;
+        drop(checkpoint);
         let shape = row.new_shape();
-        self.shapes.add_with(Saving::later(write_queue::save(self, lease, Save::Checkpoint(row))), shape)
+        write_queue::save(self, lease, Save::Checkpoint(row)).await?;
+        self.shapes.add(shape);
+        Ok(())
     }
 
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        let row =
-            check_lease(lease).and_then(|()| self.codec(lease.thread, lease.namespace).pending_row(checkpoint, &task));
-        match row {
-            Ok(row) => Saving::later(write_queue::save(self, lease, Save::Writes(row))),
-            Err(error) => Saving::done(Err(error)),
-        }
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        check_lease(lease)?;
+        check("run", task.run().unwrap_or_default())?;
+        let row = self.codec(lease.thread, lease.namespace).pending_row(checkpoint, &task)?;
+        write_queue::save(self, lease, Save::Writes(row)).await?;
+        self.note_run(lease, checkpoint, task.run()).await
     }
 
     fn keeps_order(&self) -> bool {
@@ -220,6 +226,15 @@ impl Checkpointer for PostgresSaver {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         self.forget(thread).await
+    }
+
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        self.delete(thread, namespace, deletion).await
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {

@@ -20,8 +20,8 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use superstep::checkpoint::backend::check_name;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune,
-    SavedCheckpoint, Saving, Swept, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Deletion, Epoch, Lease, ListQuery, Prune,
+    SavedCheckpoint, Swept, TaskRecord,
 };
 use superstep_storage::rows::{KnownShapes, OutlineInterval, RowCodec, micros};
 use superstep_storage::{DatabaseError, Seal};
@@ -120,24 +120,24 @@ impl SqliteSaver {
     }
 
     /// A save is answered when it is on the disk.
-    fn save<W: Send + 'static>(
+    async fn save<W: Send + 'static>(
         &self,
         lease: Lease<'_>,
         mut with: W,
         job: fn(&Work<'_>, Lease<'_>, W) -> Result<(), CheckpointError>,
-    ) -> Saving {
+    ) -> Result<(), CheckpointError> {
         if lease.is_awaited {
             let inline = |connection: &Connection, with| job(&self.settings.on(connection), lease, with);
             with = match self.database.write_inline(Synced::Yes, with, inline) {
-                Ok(result) => return Saving::done(result),
+                Ok(result) => return result,
                 Err(with) => with,
             };
         }
         let (thread, namespace, epoch) = (lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
         let settings = self.settings.clone();
-        Saving::later(self.database.write(Synced::Yes, move |connection| {
-            job(&settings.on(connection), Lease::new(&thread, &namespace, epoch), with)
-        }))
+        let job =
+            move |connection: &Connection| job(&settings.on(connection), Lease::new(&thread, &namespace, epoch), with);
+        self.database.write(Synced::Yes, job).await
     }
 
     /// The epoch of a new claim, and namespaces of an expired thread that belong to nobody now.
@@ -274,22 +274,25 @@ impl Checkpointer for SqliteSaver {
         Ok(Claim::new(epoch, head, found))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
         let codec = RowCodec { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
-        let row = match codec.row(checkpoint, &self.shapes) {
-            Ok(row) => Box::new(row),
-            Err(error) => return Saving::done(Err(error)),
-        };
+        let row = Box::new(codec.row(&checkpoint, &self.shapes)?);
+        drop(checkpoint);
         let shape = row.new_shape();
-        self.shapes.add_with(self.save(lease, row, |work, lease, row| work.put(lease, &row)), shape)
+        self.save(lease, row, |work, lease, row| work.put(lease, &row)).await?;
+        self.shapes.add(shape);
+        Ok(())
     }
 
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
         let codec = RowCodec { seal: &self.settings.seal, thread: lease.thread, namespace: lease.namespace };
-        match codec.pending_row(checkpoint, &task) {
-            Ok(row) => self.save(lease, row, |work, lease, row| work.put_writes(lease, &row)),
-            Err(error) => Saving::done(Err(error)),
-        }
+        let row = (codec.pending_row(checkpoint, &task)?, task.run().map(ToOwned::to_owned));
+        self.save(lease, row, |work, lease, (row, run)| work.put_writes(lease, &row, run.as_deref())).await
     }
 
     fn keeps_order(&self) -> bool {
@@ -330,6 +333,16 @@ impl Checkpointer for SqliteSaver {
         let thread = thread.to_owned();
         let spaces = self.change(move |work| work.forget(&thread)).await?;
         self.clear(spaces).await.map(drop)
+    }
+
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        let (thread, namespace, deletion) = (thread.to_owned(), namespace.to_owned(), deletion.clone());
+        self.change(move |work| work.delete(&thread, &namespace, &deletion)).await
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {

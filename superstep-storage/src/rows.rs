@@ -37,7 +37,7 @@ pub use listing::Listing;
 #[cfg(feature = "fuzzing")]
 pub(crate) use outline::Outline;
 pub use read_rows::ReadRows;
-pub use removal::{BATCH, Pruning, Removal, RemovalPlan, Removing, RowSummary, Space};
+pub use removal::{BATCH, Pruning, RemovalPlan, Removing, RowSummary, Space};
 #[cfg(feature = "fuzzing")]
 pub(crate) use removal::{needed_without, outlines_without};
 

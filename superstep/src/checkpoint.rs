@@ -6,42 +6,34 @@
 //! checkpoint that the step started from.
 
 pub mod backend;
-mod decide;
 mod error;
-mod few;
 mod interrupt;
 mod lease;
 mod memory;
-mod name;
+mod provided;
 mod prune;
 mod record;
-mod shared_map;
-
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
 use crate::id::CheckpointId;
 
+pub use backend::Deletion;
 pub use error::{CheckpointError, CheckpointErrorKind};
-pub(crate) use few::Refill;
-pub use few::{Few, FewIntoIter};
 pub use interrupt::Interrupt;
 pub use lease::{Claim, Epoch, Lease};
 pub use memory::MemorySaver;
-pub(crate) use name::{Labels, Texts};
-pub use name::{Name, Shape};
 pub use prune::{Prune, Swept};
-pub(crate) use record::FORMAT;
+pub(crate) use record::{Ancestors, FORMAT, Metadata};
 pub use record::{
     CheckpointRecord, FieldRecord, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
-pub use shared_map::SharedMap;
 
 /// Where checkpoints are kept.
 ///
-/// Implementations must give back exactly what they were given, and keep these rules:
+/// Nine methods are to be written, as plain `async fn`s under [`async_trait`](crate::async_trait); the others work by them,
+/// and a database that can do better overrides them. [`backend`] has the rules as functions. Implementations give back
+/// exactly what they were given, and keep these rules:
 /// - a checkpoint inherits the fields it does not hold from its `base`;
 /// - the task records that come with it are added to the pending writes of the base, together with it or not at all;
 /// - of a task's ordinary writes the first ones saved stay, while its error, questions and answers are replaced;
@@ -49,16 +41,13 @@ pub use shared_map::SharedMap;
 ///   `head` is not the latest of its namespace or that is not newer than it, nothing is written and the answer is
 ///   [`Fenced`](CheckpointErrorKind::Fenced);
 /// - saving the same checkpoint again, as after a lost answer, changes nothing;
-/// - what else cannot be done is [refused](CheckpointError::refused), and nothing is written: a checkpoint whose base is
+/// - what else cannot be done is [refused](CheckpointErrorKind::Refused), and nothing is written: a checkpoint whose base is
 ///   not there, writes under a checkpoint that is not there (any more), a copy of a thread without checkpoints or to a
 ///   thread that has some;
 /// - with its last checkpoint a thread is gone, and so is the right of whoever has claimed it;
-/// - `delete_run` also forgets what the run's steps wrote: for each checkpoint of a step (its source is
-///   [`Source::Loop`]), the pending writes of its base, if that is of the step just before. Writes that no checkpoint of
-///   the run took up stay.
+/// - checkpoints that stay keep all their values when those are deleted that they build on.
 ///
-/// It must not panic: a panic may go through the run to whoever started it. The trait is written with
-/// [`async_trait`](https://docs.rs/async-trait), and so are its implementations. Whether all is kept the suite of the
+/// It must not panic: a panic may go through the run to whoever started it. Whether all is kept the suite of the
 /// feature `conformance` tells.
 ///
 /// ```
@@ -75,7 +64,7 @@ pub use shared_map::SharedMap;
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
     /// Takes over a thread: what others who claimed it before write from now on is refused. Gives the checkpoint
-    /// to go on from: this one, or the latest.
+    /// to resume from: this one, or the latest.
     async fn claim(
         &self,
         thread: &str,
@@ -83,19 +72,16 @@ pub trait Checkpointer: Send + Sync + 'static {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError>;
 
-    /// Adds a checkpoint to a namespace of a thread: at once, or [`later`](Saving::later). The record is lent, to be filled
-    /// anew for the next one: what is kept of it, or saved later, is cloned. Clones share large values.
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving;
+    /// Adds a checkpoint to a namespace of a thread.
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError>;
 
     /// Adds what a task wrote, under the checkpoint that its step started from.
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving;
-
-    /// Whether saves of one namespace take effect in the order in which they were begun, also if nobody waited for those
-    /// before, and whether one whose predecessor failed fails too. With durability `async` a run then has several of
-    /// them under way, which can share a commit.
-    fn keeps_order(&self) -> bool {
-        false
-    }
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError>;
 
     /// A checkpoint with all its fields and pending writes: this one, or the latest.
     async fn get(
@@ -122,69 +108,41 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Forgets a thread with all its namespaces; whoever writes to it is fenced.
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError>;
 
+    /// Forgets checkpoints of a namespace with all that was written under them, and what a run wrote under others; says how
+    /// many checkpoints those were. The latest that stays is the latest from then on.
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError>;
+
+    /// Whether saves of one namespace take effect in the order in which they were first polled, also if nobody waited for
+    /// those before, and whether one whose predecessor failed fails too. With durability `async` a run then has several of
+    /// them under way, which can share a commit.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Copies a thread with all its namespaces to a name that no thread has.
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError>;
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
+        provided::copy_thread(self, from, to).await
+    }
 
     /// Forgets old checkpoints of a thread, and says how many; those that stay keep all their values.
-    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError>;
+    async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
+        provided::prune(self, thread, prune).await
+    }
 
-    /// Forgets the checkpoints that a run made, in all threads, and says how many.
-    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError>;
+    /// Forgets all that a run saved, in all threads: its checkpoints, and what its tasks wrote, asked and were answered under
+    /// others. Says how many checkpoints those were.
+    async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
+        provided::delete_run(self, run).await
+    }
 
     /// Forgets threads whose time has come, and whatever belongs to no thread.
-    async fn sweep(&self) -> Result<Swept, CheckpointError>;
-}
-
-/// A save that is done, or on its way. The next save of the namespace begins when it has ended, unless the checkpointer
-/// [keeps the order](Checkpointer::keeps_order) by itself.
-///
-/// ```
-/// use superstep::{CheckpointError, Saving};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), CheckpointError> {
-/// Saving::done(Ok(())).await?;
-/// let lost = Saving::later(async { Err(CheckpointError::backend("the disk is full")) });
-/// assert!(lost.await.is_err());
-/// # Ok(())
-/// # }
-/// ```
-#[must_use = "a save that goes on later does nothing unless it is awaited"]
-pub struct Saving(Progress);
-
-enum Progress {
-    Done(Result<(), CheckpointError>),
-    Later(Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>),
-}
-
-impl Saving {
-    /// It was saved, or could not be.
-    pub fn done(result: Result<(), CheckpointError>) -> Self {
-        Self(Progress::Done(result))
-    }
-
-    /// It is saved by this future.
-    pub fn later(save: impl Future<Output = Result<(), CheckpointError>> + Send + 'static) -> Self {
-        Self(Progress::Later(Box::pin(save)))
-    }
-}
-
-impl Future for Saving {
-    type Output = Result<(), CheckpointError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Progress::Done(result) => Poll::Ready(std::mem::replace(result, Ok(()))),
-            Progress::Later(save) => save.as_mut().poll(cx),
-        }
-    }
-}
-
-impl std::fmt::Debug for Saving {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
-            Progress::Done(result) => f.debug_tuple("Done").field(result).finish(),
-            Progress::Later(_) => f.write_str("Later"),
-        }
+    async fn sweep(&self) -> Result<Swept, CheckpointError> {
+        Ok(Swept::default())
     }
 }
 
@@ -198,14 +156,16 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     ) -> Result<Claim, CheckpointError> {
         (**self).claim(thread, namespace, checkpoint).await
     }
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        (**self).put(lease, checkpoint)
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
+        (**self).put(lease, checkpoint).await
     }
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        (**self).put_writes(lease, checkpoint, task)
-    }
-    fn keeps_order(&self) -> bool {
-        (**self).keeps_order()
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
+        (**self).put_writes(lease, checkpoint, task).await
     }
     async fn get(
         &self,
@@ -231,6 +191,17 @@ impl<C: Checkpointer + ?Sized> Checkpointer for std::sync::Arc<C> {
     }
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         (**self).delete_thread(thread).await
+    }
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        (**self).delete_checkpoints(thread, namespace, deletion).await
+    }
+    fn keeps_order(&self) -> bool {
+        (**self).keeps_order()
     }
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         (**self).copy_thread(from, to).await

@@ -1,7 +1,6 @@
 //! Ids: of checkpoints (ordered by time), of tasks and of interrupts (derived, so that a
 //! resumed run finds the work it already did).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU128;
@@ -10,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::{Builder, Uuid};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
@@ -264,77 +265,16 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// Something about one task.
-pub(crate) trait OfTask {
-    fn task(&self) -> TaskId;
-}
-
-impl<T> OfTask for (TaskId, T) {
-    fn task(&self) -> TaskId {
-        self.0
+impl Serialize for TaskId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-/// What is known of tasks, in order. Found by looking at all while they are few, and by an index when they are many.
-#[derive(Debug, Clone)]
-pub(crate) struct ByTask<T> {
-    list: Vec<T>,
-    #[expect(clippy::box_collection, reason = "few lists have it, and all are kept")]
-    places: Option<Box<HashMap<TaskId, usize>>>,
-}
-
-impl<T> Default for ByTask<T> {
-    fn default() -> Self {
-        Self { list: Vec::new(), places: None }
-    }
-}
-
-impl<T: OfTask> ByTask<T> {
-    const FEW: usize = 16;
-
-    pub(crate) fn place(&self, task: TaskId) -> Option<usize> {
-        match &self.places {
-            None => self.list.iter().position(|known| known.task() == task),
-            Some(places) => places.get(&task).copied(),
-        }
-    }
-
-    pub(crate) fn into_list(self) -> Vec<T> {
-        self.list
-    }
-
-    pub(crate) fn get(&self, task: TaskId) -> Option<&T> {
-        self.place(task).map(|place| &self.list[place])
-    }
-
-    pub(crate) fn push(&mut self, known: T) {
-        let task = known.task();
-        if self.list.is_empty() {
-            // Mostly there is one.
-            self.list.reserve_exact(1);
-        }
-        self.list.push(known);
-        match &mut self.places {
-            Some(places) => drop(places.insert(task, self.list.len() - 1)),
-            None if self.list.len() > Self::FEW => {
-                let places = self.list.iter().enumerate().map(|(place, known)| (known.task(), place));
-                self.places = Some(Box::new(places.collect()));
-            }
-            None => {}
-        }
-    }
-}
-
-impl<T> std::ops::Deref for ByTask<T> {
-    type Target = [T];
-    fn deref(&self) -> &Self::Target {
-        &self.list
-    }
-}
-
-impl<T> std::ops::DerefMut for ByTask<T> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.list
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Uuid::try_parse(&text).map(|uuid| Self(uuid.as_u128())).map_err(|_| D::Error::custom(InvalidId(text)))
     }
 }
 

@@ -82,6 +82,8 @@ pub mod conformance;
 #[path = "private.rs"]
 pub mod __private;
 
+#[doc(no_inline)]
+pub use async_trait::async_trait;
 pub use cache::{Cache, CacheError, CacheKey, MemoryCache};
 pub use call::{
     Context, Goto, Interrupted, Next, NodeError, Resume, RetryPolicy, Routes as RouteList, RunControl, Send,
@@ -92,9 +94,9 @@ pub use channel::{
     LastValueAfterFinish, NamedBarrierValue, NamedBarrierValueAfterFinish, Topic, UntrackedValue,
 };
 pub use checkpoint::{
-    CheckpointError, CheckpointErrorKind, CheckpointRecord, Checkpointer, Claim, Durability, Epoch, Few, FewIntoIter,
-    FieldRecord, FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Name, Prune, SavedCheckpoint, SavedField,
-    Saving, Shape, SharedMap, Source, Swept, TaskRecord, WriteRecord,
+    CheckpointError, CheckpointErrorKind, CheckpointRecord, Checkpointer, Claim, Deletion, Durability, Epoch,
+    FieldRecord, FieldValue, Interrupt, Lease, ListQuery, MemorySaver, Prune, SavedCheckpoint, SavedField, Source,
+    Swept, TaskRecord, WriteRecord,
 };
 #[cfg(feature = "png")]
 pub use draw::DrawError;

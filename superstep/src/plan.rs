@@ -8,7 +8,6 @@ mod diagnostic;
 mod evolution;
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -16,11 +15,11 @@ use smallvec::SmallVec;
 
 use crate::bits::Bits;
 use crate::call::{AnyNode, CacheRule, Call, Context, Path, PathFn, RetryPolicy, TimeoutPolicy};
-use crate::checkpoint::Texts;
 use crate::index::{ChannelIx, Indexed, Ix, NodeIx};
 use crate::names::{DEFAULT_NAME, PREGEL_NAME};
 use crate::state::erased::StateType;
 use crate::state::{FieldKind, FieldSpec, Given};
+use crate::value::Blob;
 use crate::view::Fields;
 
 pub(crate) use core::{GraphCore, Persistence};
@@ -42,7 +41,7 @@ pub(crate) struct Plan {
     /// The kinds of the fields.
     pub(crate) kinds: Vec<FieldKind>,
     /// The names of control channels, of fields, and the places of nodes, to share with records.
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) labels: Labels,
     /// For every channel, control and field, the nodes that it triggers.
     pub(crate) triggered: Indexed<ChannelIx, Woken>,
     /// The length of the table of seen versions.
@@ -217,6 +216,11 @@ impl Plan {
         self.triggered.len() + node.get()
     }
 
+    /// The name that records have for a channel.
+    pub(crate) fn label(&self, channel: ChannelIx) -> Arc<str> {
+        self.labels.names[channel.get()].clone()
+    }
+
     /// The name that its user gave it, if one was given.
     pub(crate) fn given_name(&self) -> Option<&str> {
         Some(&*self.name).filter(|name| *name != DEFAULT_NAME && *name != PREGEL_NAME)
@@ -241,30 +245,13 @@ impl Plan {
     }
 }
 
-pub(crate) type NameTable = HashMap<Arc<str>, NodeIx, BuildHasherDefault<NameHasher>>;
-
-/// A quick hash for short names that no stranger chooses.
-#[derive(Default)]
-pub(crate) struct NameHasher(u64);
-
-impl NameHasher {
-    fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
+/// What records call the parts of a graph.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    /// Of channels, then the paths of the nodes.
+    pub(crate) names: Vec<Arc<str>>,
+    /// The names that the numbers in a checkpoint's control part stand for, encoded.
+    pub(crate) shape: Blob,
 }
 
-impl Hasher for NameHasher {
-    /// The upper bits depend on the whole name: a table looks at the lower ones.
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        self.add(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-    }
-
-    /// The mark behind a text: a name is the whole key.
-    fn write_u8(&mut self, _: u8) {}
-}
+pub(crate) type NameTable = HashMap<Arc<str>, NodeIx>;

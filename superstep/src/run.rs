@@ -415,11 +415,11 @@ impl Options {
 /// The way to the checkpointer, if the run is saved.
 fn saver_of(graph: &GraphCore, shared: &RunShared) -> Option<Saver> {
     let (checkpointer, thread) = (shared.checkpointer.clone()?, shared.thread.clone()?);
-    let (texts, ids) = (&graph.plan.texts, shared.ids().clone());
+    let (run, ids) = (shared.run_id().shared(), shared.ids().clone());
     if !graph.plan.ty.can_persist() {
         return None;
     }
-    Some(Saver::new(checkpointer, thread, "", shared.durability, ids, texts))
+    Some(Saver::new(checkpointer, thread, "", shared.durability, ids, Some(run)))
 }
 
 impl GraphCore {

@@ -342,8 +342,7 @@ impl Place {
             return Err(no_checkpointer());
         }
         let (namespace, ids) = (self.graph.history_namespace(&self.namespace), Arc::new(IdSource::new()));
-        let texts = &self.graph.plan.texts;
-        Ok(Saver::new(checkpointer, self.name.clone(), namespace, Durability::Sync, ids, texts))
+        Ok(Saver::new(checkpointer, self.name.clone(), namespace, Durability::Sync, ids, None))
     }
 
     fn no_such_checkpoint(&self, id: CheckpointId) -> Error {

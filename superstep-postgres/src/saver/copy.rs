@@ -35,6 +35,7 @@ impl PostgresSaver {
         }
         for space in &spaces {
             let copy = work.add_space(thread, &space.name, space.head).await?;
+            work.run(sql::COPY_RUNS, params![space.key => INT8, copy => INT8]).await?;
             let (source, target) = (self.codec(from, &space.name), self.codec(to, &space.name));
             work.copy_checkpoints(source, target, space.key, copy, &shapes).await?;
             work.copy_pending(source, target, space.key, copy).await?;

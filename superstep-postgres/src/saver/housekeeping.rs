@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use superstep::{CheckpointError, CheckpointId, Prune};
-use superstep_storage::rows::{BATCH, Pruning, Removal, Removing, RowCodec, RowSummary, Space, id_from, moment};
+use superstep::{CheckpointError, CheckpointId, Deletion, Prune};
+use superstep_storage::rows::{BATCH, Pruning, Removing, RowCodec, RowSummary, Space, id_from, moment};
 use tokio_postgres::Row;
 
 use super::work::{Param, Work, params};
@@ -87,12 +87,42 @@ impl PostgresSaver {
             let all = work.summaries(codec, space.key).await?;
             let removed = pruning.doomed(space, &all);
             if !removed.is_empty() {
-                work.remove(space, &Removing { codec, all: &all, removed: &removed, why: Removal::Prune }).await?;
+                work.remove(space, &Removing { codec, all: &all, removed: &removed }).await?;
                 transaction.commit().await?;
                 return Ok(removed.len());
             }
         }
         Ok(0)
+    }
+
+    /// Forgets checkpoints of a namespace, and what a run wrote under others; says how many checkpoints those were.
+    pub(super) async fn delete(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        if !is_kept(&[thread, namespace]) {
+            return Ok(0);
+        }
+        let mut client = self.client().await?;
+        let transaction = self.begin(&mut client).await?;
+        let work = self.work(transaction.client());
+        work.row(sql::HOLD, params![thread => TEXT]).await?;
+        let Some(space) = work.spaces(thread).await?.into_iter().find(|space| space.name == namespace) else {
+            return Ok(0);
+        };
+        let codec = self.codec(thread, namespace);
+        let all = work.summaries(codec, space.key).await?;
+        let removed: HashSet<_> = all.iter().map(|row| row.id).filter(|id| deletion.takes(*id)).collect();
+        if !removed.is_empty() {
+            work.remove(&space, &Removing { codec, all: &all, removed: &removed }).await?;
+        }
+        if let Some(run) = deletion.run() {
+            work.forget_written_by(codec, space.key, run).await?;
+        }
+        transaction.commit().await?;
+        Ok(removed.len())
     }
 
     pub(super) async fn forget_run(&self, run: &str) -> Result<usize, CheckpointError> {
@@ -131,9 +161,10 @@ impl PostgresSaver {
         let removed: HashSet<CheckpointId> = ids.collect::<Result<_, _>>()?;
         if !removed.is_empty() {
             let all = work.summaries(codec, key).await?;
-            work.remove(&space, &Removing { codec, all: &all, removed: &removed, why: Removal::Run }).await?;
-            transaction.commit().await?;
+            work.remove(&space, &Removing { codec, all: &all, removed: &removed }).await?;
         }
+        work.forget_written_by(codec, key, run).await?;
+        transaction.commit().await?;
         Ok(removed.len())
     }
 }
@@ -157,9 +188,7 @@ impl Work<'_> {
                 base: self.optional_id(codec, row, 1)?,
                 root: self.optional_id(codec, row, 2)?,
                 created_at: moment(self.saver.column(row, 3)?),
-                source: self.saver.column(row, 4)?,
-                step: self.saver.column(row, 5)?,
-                has_outline: self.saver.column(row, 6)?,
+                has_outline: self.saver.column(row, 4)?,
             })
         };
         rows.iter().map(summary).collect()
@@ -189,6 +218,7 @@ impl Work<'_> {
     /// Removes the rows of a namespace that nobody has, and says how many there were.
     async fn clear(&self, space: i64) -> Result<usize, CheckpointError> {
         let mut cleared = 0;
+        self.run(sql::REMOVE_RUNS, params![space => INT8]).await?;
         for sql in [sql::SOME_PENDING, sql::SOME_CHECKPOINTS] {
             loop {
                 let removed = self.run(sql, params![space => INT8, BATCH as i64 => INT8]).await?;

@@ -34,6 +34,9 @@ impl PostgresSaver {
         if !is_kept(&[thread, namespace]) {
             return Ok(Vec::new());
         }
+        if query.run.as_deref().is_some_and(|run| !is_kept(&[run])) {
+            return Ok(Vec::new());
+        }
         let (client, codec) = (self.client().await?, self.codec(thread, namespace));
         let mut listing = Listing::new(query);
         loop {
@@ -82,12 +85,12 @@ impl Work<'_> {
     }
 
     async fn page(&self, codec: RowCodec<'_>, listing: &Listing) -> Result<Found, CheckpointError> {
-        let ListQuery { before, only, source, step, .. } = listing.query;
+        let ListQuery { before, only, source, step, ref run, .. } = listing.query;
         let (before, only, source) = (before.map(bytes), only.map(bytes), source.map(source_number));
         let limit = listing.limit();
         let params: &[Param<'_>] = params![
             codec.thread => TEXT, codec.namespace => TEXT, self.saver.ttl => INT8, before => BYTEA, only => BYTEA,
-            source => INT8, step => INT8, limit => INT8,
+            source => INT8, step => INT8, limit => INT8, run => TEXT,
         ];
         self.found(codec, sql::LIST, params).await
     }

@@ -5,6 +5,7 @@ use superstep::{CheckpointError, CheckpointId, Claim, Epoch, Lease};
 use superstep_storage::rows::{NewRow, PendingRow, id_from};
 use tokio_postgres::Row;
 
+use super::known_runs::Noted;
 use super::work::{Param, Work, bytes, params};
 use super::write_queue::Save;
 use super::{PostgresSaver, again_if_lost, is_lost};
@@ -49,6 +50,24 @@ impl PostgresSaver {
             work.clear_all(&self.columns(&rows.remove(1), 0)?).await?;
         }
         Ok(Claim::new(Epoch::from_u64(epoch.cast_unsigned()), head, found))
+    }
+
+    /// Notes that a run has written under a checkpoint, which may be another's: so the run is found when it is deleted.
+    pub(super) async fn note_run(
+        &self,
+        lease: Lease<'_>,
+        under: CheckpointId,
+        run: Option<&str>,
+    ) -> Result<(), CheckpointError> {
+        let Some(noted) = run.map(|run| Noted::new(lease, under, run)).filter(|noted| !self.runs.contains(noted))
+        else {
+            return Ok(());
+        };
+        let client = self.client().await?;
+        let params: &[Param<'_>] = params![lease.thread => TEXT, lease.namespace => TEXT, run => TEXT];
+        self.work(&client).run(sql::ADD_RUN, params).await?;
+        self.runs.add(noted);
+        Ok(())
     }
 
     /// Saves one after another: all in one statement, if nothing stands against it.

@@ -137,7 +137,18 @@ const SCRIPTS: &[&str] = &[
 ",
     super::steps::EARLY_FUNCTION,
     super::steps::FUNCTION,
+    RUNS,
 ];
+
+/// Runs that wrote under checkpoints, which may be those of others, by the digests of their ids.
+const RUNS: &str = "
+    CREATE TABLE IF NOT EXISTS {schema}.superstep_runs (
+        space BIGINT NOT NULL,
+        digest BYTEA NOT NULL,
+        PRIMARY KEY (digest, space)
+    );
+    CREATE INDEX IF NOT EXISTS superstep_runs_by_space ON {schema}.superstep_runs (space);
+";
 
 // Transactions that are sent in one go. Whatever a server's default is, each statement sees what was committed before.
 
@@ -310,6 +321,7 @@ pub(crate) const LIST: &str = concat!(
         SELECT id FROM {schema}.superstep_checkpoints
         WHERE space = (SELECT space FROM namespace) AND ($4 IS NULL OR id < $4) AND ($5 IS NULL OR id = $5)
             AND ($6 IS NULL OR source = $6) AND ($7 IS NULL OR step = $7)
+            AND ($9 IS NULL OR run = $9)
         ORDER BY id DESC LIMIT $8
     ),",
     rows!()
@@ -381,7 +393,7 @@ pub(crate) const THREADS: &str = concat!(
 
 /// All rows of a namespace without what is in them.
 pub(crate) const SUMMARIES: &str = "
-    SELECT id, base, root, created_at, source::BIGINT, step, depth = 0
+    SELECT id, base, root, created_at, depth = 0
     FROM {schema}.superstep_checkpoints WHERE space = $1 ORDER BY id
 ";
 pub(crate) const SPACES: &str = concat!(
@@ -444,25 +456,43 @@ pub(crate) const SOME_PENDING: &str = "
         SELECT ctid FROM {schema}.superstep_pending WHERE space = $1 LIMIT $2
     ))
 ";
-/// The namespaces that hold checkpoints of a run.
+/// The namespaces that a run wrote to.
 pub(crate) const SPACES_OF_RUN: &str = "
     SELECT t.name, s.key FROM {schema}.superstep_spaces s
     JOIN {schema}.superstep_threads t ON t.key = s.thread
     WHERE s.key IN (
         SELECT c.space FROM {schema}.superstep_checkpoints c
         WHERE hashtextextended(c.run, 0) = hashtextextended($1 COLLATE \"C\", 0) AND c.run = $1
+        UNION
+        SELECT r.space FROM {schema}.superstep_runs r WHERE r.digest = sha256(convert_to($1, 'UTF8'))
     )
+";
+/// Notes that a run wrote to a namespace, if it is there.
+pub(crate) const ADD_RUN: &str = concat!(
+    "INSERT INTO {schema}.superstep_runs (digest, space) SELECT sha256(convert_to($3, 'UTF8')), s.key
+    FROM {schema}.superstep_threads t JOIN {schema}.superstep_spaces s ON s.thread = t.key
+    WHERE ",
+    thread!("$1"),
+    " AND ",
+    space!("$2"),
+    " ON CONFLICT DO NOTHING"
+);
+pub(crate) const REMOVE_RUNS: &str = "DELETE FROM {schema}.superstep_runs WHERE space = $1";
+pub(crate) const COPY_RUNS: &str = "
+    INSERT INTO {schema}.superstep_runs (digest, space)
+    SELECT digest, $2 FROM {schema}.superstep_runs WHERE space = $1 ON CONFLICT DO NOTHING
 ";
 pub(crate) const OF_RUN: &str = "
     SELECT id FROM {schema}.superstep_checkpoints
     WHERE space = $1 AND hashtextextended(run, 0) = hashtextextended($2 COLLATE \"C\", 0) AND run = $2
     ORDER BY id LIMIT $3
 ";
-/// What was written under `$2` and has values in the tails of `$3`.
-pub(crate) const CONSUMED: &str = "
-    SELECT checkpoint, task, consumed, body FROM {schema}.superstep_pending
-    WHERE space = $1 AND checkpoint = ANY ($2) AND consumed = ANY ($3)
+/// What was written under some rows.
+pub(crate) const WRITTEN: &str = "
+    SELECT checkpoint, task, consumed, body FROM {schema}.superstep_pending WHERE space = $1 AND checkpoint = ANY ($2)
 ";
+pub(crate) const REMOVE_WRITTEN: &str =
+    "DELETE FROM {schema}.superstep_pending WHERE space = $1 AND checkpoint = $2 AND task = $3";
 pub(crate) const REMOVE_CHECKPOINTS: &str =
     "DELETE FROM {schema}.superstep_checkpoints WHERE space = $1 AND id = ANY ($2)";
 pub(crate) const REMOVE_PENDING: &str =

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::params;
 use rusqlite::types::FromSql;
-use superstep::{CheckpointError, Prune};
+use superstep::{CheckpointError, Deletion, Prune};
 use superstep_storage::rows::{
-    BATCH, IdBytes, PAGE, PendingRow, Pruning, RawPending, Removal, Removing, RowCodec, RowSummary, Space, id_bytes,
-    id_from, inlined, micros, moment,
+    BATCH, IdBytes, PAGE, PendingRow, Pruning, RawPending, Removing, RowCodec, RowSummary, Space, id_bytes, id_from,
+    inlined, micros, moment,
 };
 
 use super::Work;
@@ -39,11 +39,8 @@ impl Work<'_> {
 
     /// Removes some rows of a namespace that nobody has, and says how many.
     pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
-        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH as i64])?;
-        let checkpoints = runs.len();
-        for run in runs.into_iter().flatten().collect::<HashSet<_>>() {
-            self.done(self.run(sql::REMOVE_RUN, params![run, space]))?;
-        }
+        let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH as i64]))?;
+        self.done(self.run(sql::REMOVE_RUNS, [space]))?;
         let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH as i64]))?;
         Ok(checkpoints + pending)
     }
@@ -77,6 +74,7 @@ impl Work<'_> {
         for space in &self.spaces(from)? {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
+            self.done(self.run(sql::COPY_RUNS, [space.key, key]))?;
             self.copy_space(self.codec(from, &space.name), self.codec(to, &space.name), space.key, key, &mut shapes)?;
         }
         Ok(expired)
@@ -175,7 +173,7 @@ impl Work<'_> {
                 (self.codec(thread, &space.name), self.summaries(self.codec(thread, &space.name), space.key)?);
             let removed = pruning.doomed(space, &all);
             if !removed.is_empty() {
-                self.remove(space, &Removing { codec, all: &all, removed: &removed, why: Removal::Prune })?;
+                self.remove(space, &Removing { codec, all: &all, removed: &removed })?;
                 return Ok(removed.len());
             }
         }
@@ -183,24 +181,22 @@ impl Work<'_> {
     }
 
     pub(super) fn summaries(&self, codec: RowCodec<'_>, space: i64) -> Result<Vec<RowSummary>, CheckpointError> {
-        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 4]);
+        type Columns = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, [i64; 2]);
         let find = || {
             let mut statement = self.connection.prepare_cached(sql::SUMMARIES)?;
             let columns = |row: &rusqlite::Row<'_>| {
-                let numbers = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+                let numbers = [row.get(3)?, row.get(4)?];
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, numbers))
             };
             statement.query_map([space], columns)?.collect::<rusqlite::Result<Vec<Columns>>>()
         };
         let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
-        let summary = |(own, base, root, [created_at, source, step, depth]): Columns| {
+        let summary = |(own, base, root, [created_at, depth]): Columns| {
             Ok(RowSummary {
                 id: id(&own)?,
                 base: base.as_deref().map(id).transpose()?,
                 root: root.as_deref().map(id).transpose()?,
                 created_at: moment(created_at),
-                source,
-                step,
                 has_outline: depth == 0,
             })
         };
@@ -216,6 +212,21 @@ impl Work<'_> {
         self.done(find())
     }
 
+    /// Forgets checkpoints of a namespace, and what a run wrote under others; says how many checkpoints those were.
+    pub(super) fn delete(&self, thread: &str, namespace: &str, deletion: &Deletion) -> Result<usize, CheckpointError> {
+        let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.name == namespace) else { return Ok(0) };
+        let codec = self.codec(thread, namespace);
+        let all = self.summaries(codec, space.key)?;
+        let removed = all.iter().map(|row| row.id).filter(|id| deletion.takes(*id)).collect::<HashSet<_>>();
+        if !removed.is_empty() {
+            self.remove(&space, &Removing { codec, all: &all, removed: &removed })?;
+        }
+        if let Some(run) = deletion.run() {
+            self.forget_written_by(codec, space.key, run)?;
+        }
+        Ok(removed.len())
+    }
+
     /// Forgets at most a batch of a run's checkpoints in a namespace, and says how many.
     pub(super) fn forget_some_of_run(&self, thread: &str, key: i64, run: &str) -> Result<usize, CheckpointError> {
         let Some(space) = self.spaces(thread)?.into_iter().find(|space| space.key == key) else { return Ok(0) };
@@ -225,8 +236,9 @@ impl Work<'_> {
         let removed = found.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
         if !removed.is_empty() {
             let all = self.summaries(codec, key)?;
-            self.remove(&space, &Removing { codec, all: &all, removed: &removed, why: Removal::Run })?;
+            self.remove(&space, &Removing { codec, all: &all, removed: &removed })?;
         }
+        self.forget_written_by(codec, key, run)?;
         Ok(removed.len())
     }
 

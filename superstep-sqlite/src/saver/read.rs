@@ -34,9 +34,9 @@ impl Work<'_> {
         let codec = self.codec(thread, namespace);
         let mut listing = Listing::new(query);
         loop {
-            let ListQuery { before, only, source, step, .. } = listing.query;
+            let ListQuery { before, only, source, step, ref run, .. } = listing.query;
             let (before, only, source) = (before.map(id_bytes), only.map(id_bytes), source.map(source_number));
-            let params = params![thread, namespace, self.cutoff, before, only, source, step, listing.limit()];
+            let params = params![thread, namespace, self.cutoff, before, only, source, step, listing.limit(), run];
             let found = self.found(codec, sql::LIST, params)?;
             if let Some(all) = listing.take(codec, &found)? {
                 return Ok(all);

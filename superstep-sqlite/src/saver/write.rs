@@ -47,6 +47,9 @@ impl Work<'_> {
         if let Some(body) = &row.shape_body {
             self.done(self.run(sql::ADD_SHAPE, params![row.shape, body]))?;
         }
+        if let Some(run) = &row.run {
+            self.done(self.run(sql::ADD_RUN, params![run, space]))?;
+        }
         let (codec, depth) = (self.codec(lease.thread, lease.namespace), 1 + found.depth.unwrap_or_default());
         // The row holds what it brings along, or all that was written under its base is in rows of its own.
         let holds_writes = row.base == row.head && !found.has_pending;
@@ -98,9 +101,6 @@ impl Work<'_> {
     }
 
     pub(super) fn add(&self, space: i64, row: &NewRow, depth: i64, held: Option<&[u8]>) -> Result<(), CheckpointError> {
-        if let Some(run) = &row.run {
-            self.done(self.run(sql::ADD_RUN, params![run, space]))?;
-        }
         let (base, root) = (row.base.map(id_bytes), row.root.map(id_bytes));
         // Mostly it is the base, and need not be said again.
         let parent =
@@ -152,11 +152,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    pub(super) fn put_writes(&self, lease: Lease<'_>, row: &PendingRow) -> Result<(), CheckpointError> {
+    pub(super) fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        row: &PendingRow,
+        run: Option<&str>,
+    ) -> Result<(), CheckpointError> {
         let found = self.find(lease, Some(row.checkpoint))?;
         found.facts.decide_writes(row.checkpoint)?;
         let space = found.space.expect("a checkpoint is in a namespace");
         self.add_pending(self.codec(lease.thread, lease.namespace), space, row)?;
+        if let Some(run) = run {
+            self.done(self.run(sql::ADD_RUN, params![run, space]))?;
+        }
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
     }
 

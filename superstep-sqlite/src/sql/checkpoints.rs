@@ -57,6 +57,8 @@ const SCRIPTS: &[&str] = &[
     "ALTER TABLE superstep_spaces ADD COLUMN removals INTEGER NOT NULL DEFAULT 0;",
     // Nobody counts any more. Whoever still does must not find the column: it would miss what others remove.
     "ALTER TABLE superstep_spaces DROP COLUMN removals;",
+    // All runs have ids, and are noted if they wrote under checkpoints of others too.
+    "CREATE INDEX superstep_runs_by_space ON superstep_runs (space);",
 ];
 
 /// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
@@ -245,6 +247,7 @@ pub(crate) const LIST: &str = concat!(
         SELECT id FROM superstep_checkpoints
         WHERE space = (SELECT space FROM namespace) AND id < coalesce(?4, x'ffffffffffffffffffffffffffffffffff')
             AND (?5 IS NULL OR id = ?5) AND (?6 IS NULL OR source = ?6) AND (?7 IS NULL OR step = ?7)
+            AND (?9 IS NULL OR run = ?9)
         ORDER BY id DESC LIMIT ?8
     ),",
     rows!()
@@ -312,16 +315,16 @@ pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = 
 pub(crate) const SOME_CHECKPOINTS: &str = "
     DELETE FROM superstep_checkpoints WHERE rowid IN (
         SELECT rowid FROM superstep_checkpoints WHERE space = ?1 LIMIT ?2
-    ) RETURNING run
+    )
 ";
 pub(crate) const SOME_PENDING: &str = "
     DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
 ";
 /// All rows of a namespace without what is in them.
 pub(crate) const SUMMARIES: &str = "
-    SELECT id, base, root, created_at, source, step, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
+    SELECT id, base, root, created_at, depth FROM superstep_checkpoints WHERE space = ?1 ORDER BY id
 ";
-/// The namespaces that hold checkpoints of a run, with their threads.
+/// The namespaces that a run wrote to, with their threads.
 pub(crate) const SPACES_OF_RUN: &str = "
     SELECT t.name, s.key FROM superstep_spaces s JOIN superstep_threads t ON t.key = s.thread
     WHERE s.key IN (SELECT r.space FROM superstep_runs r WHERE r.run = ?1) ORDER BY s.key
@@ -329,11 +332,15 @@ pub(crate) const SPACES_OF_RUN: &str = "
 pub(crate) const OF_RUN: &str =
     "SELECT id FROM superstep_checkpoints WHERE space = ?1 AND run = ?2 ORDER BY id LIMIT ?3";
 pub(crate) const RUNS: &str = "SELECT DISTINCT run FROM superstep_checkpoints WHERE space = ?1 AND run IS NOT NULL";
+pub(crate) const REMOVE_RUNS: &str = "DELETE FROM superstep_runs WHERE space = ?1";
+pub(crate) const COPY_RUNS: &str = "INSERT INTO superstep_runs (run, space) SELECT run, ?2 FROM superstep_runs WHERE space = ?1 ON CONFLICT DO NOTHING";
+pub(crate) const HAS_WRITTEN: &str = "SELECT EXISTS (SELECT 1 FROM superstep_pending WHERE space = ?1)";
 pub(crate) const REMOVE_RUN: &str = "DELETE FROM superstep_runs WHERE run = ?1 AND space = ?2";
-/// What was written under `?2` and has values in the tails of `?3`.
-pub(crate) const CONSUMED: &str = "
-    SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND consumed = ?3
-";
+/// What was written under `?2`.
+pub(crate) const WRITTEN: &str =
+    "SELECT checkpoint, task, consumed, body FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2";
+pub(crate) const REMOVE_WRITTEN: &str =
+    "DELETE FROM superstep_pending WHERE space = ?1 AND checkpoint = ?2 AND task = ?3";
 /// A page of what tasks wrote in a namespace.
 pub(crate) const PENDING_PAGE: &str = "
     SELECT checkpoint, task, consumed, body FROM superstep_pending

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use superstep::{
-    AgentState, Blob, CheckpointError, CheckpointRecord, Checkpointer, CompiledStateGraph, EchoAgent, FieldRecord,
+    AgentState, CheckpointError, CheckpointRecord, Checkpointer, CompiledStateGraph, EchoAgent, FieldRecord,
     FieldValue, Lease, ListQuery, MemorySaver, Message, START, SavedField, StateGraph,
 };
 
@@ -22,9 +22,13 @@ pub fn checkpoint_target(data: &[u8]) {
         0 => look(&Seal::new(), Part::Body, data),
         1 => look(&Seal::new(), Part::Outline, data),
         2 => look(&Seal::new(), Part::Written, data),
-        3 => go_on(|record| record.control = data.into()),
-        4 => go_on(|record| record.shape = Blob::from(data).into()),
-        _ => go_on(|record| record.fields.iter_mut().for_each(|field| field.value = FieldValue::Whole(data.into()))),
+        3 => go_on(|record| record.with_control(data.into())),
+        4 => go_on(|record| record.with_shape(data.into())),
+        _ => go_on(|record| {
+            let whole = |field: &FieldRecord| FieldRecord::new(field.name(), FieldValue::Whole(data.into()));
+            let fields = record.fields().iter().map(whole).collect();
+            record.with_fields(fields)
+        }),
     }
 }
 
@@ -45,7 +49,7 @@ fn look(seal: &Seal, part: Part, data: &[u8]) {
     let Ok(found) = raw.open(codec) else { return };
     for id in &found.listed {
         let Ok(saved) = found.saved(codec, *id) else { continue };
-        let values: usize = saved.fields.iter().map(|field| 1 + field.tail.len()).sum();
+        let values: usize = saved.fields().iter().map(|field| 1 + field.tail().len()).sum();
         assert!(values <= data.len() + OWN, "{values} values of {} bytes", data.len());
     }
     let _ = found.checkpoint(codec, None);
@@ -66,7 +70,7 @@ fn remove(found: &Found) {
 /// The last two rows of a thread with one answer, the newer with an outline.
 fn forged(codec: RowCodec<'_>, part: Part, data: &[u8]) -> Result<Raw, CheckpointError> {
     let [older, newer] = records();
-    let (base, id) = (older.id, newer.id);
+    let (base, id) = (older.id(), newer.id());
     let mut raw = Raw { head: Some(id_bytes(id).to_vec()), ..Raw::default() };
     for record in [older, newer] {
         let row = codec.row(record, &KnownShapes::default())?;
@@ -92,15 +96,15 @@ fn forged(codec: RowCodec<'_>, part: Part, data: &[u8]) -> Result<Raw, Checkpoin
 }
 
 /// Reads a thread whose latest record was changed, and resumes it.
-fn go_on(change: impl FnOnce(&mut CheckpointRecord)) {
-    let [older, mut newer] = records().clone();
-    change(&mut newer);
+fn go_on(change: impl FnOnce(CheckpointRecord) -> CheckpointRecord) {
+    let [older, newer] = records().clone();
+    let newer = change(newer);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs nothing");
     runtime.block_on(async {
         let saver = MemorySaver::new();
         let claim = saver.claim("t", "", None).await.expect("nobody else is here");
         for record in [older, newer] {
-            saver.put(Lease::new("t", "", claim.epoch), &record).await.expect("a saver looks into no record");
+            saver.put(Lease::new("t", "", claim.epoch), record).await.expect("a saver looks into no record");
         }
         let app = echo(saver);
         let _ = app.thread("t").history().await;
@@ -128,17 +132,14 @@ fn records() -> &'static [CheckpointRecord; 2] {
             echo(saver.clone()).invoke(says("one")).thread("t").await.expect("an echo does not fail");
             saver.list("t", "", &ListQuery::new()).await.expect("memory can be read")
         });
-        let [mut newer, older] = [&saved[0], &saved[saved.len() - 1]].map(|saved| {
-            let mut record = saved.record.clone();
+        let [newer, older] = [&saved[0], &saved[saved.len() - 1]].map(|saved| {
             let field = |field: &SavedField| {
-                let tail = field.whole.iter().chain(&field.tail).cloned().collect();
-                FieldRecord::new(field.name.clone(), FieldValue::Tail(tail))
+                let writes = field.whole().into_iter().chain(field.tail()).cloned().collect();
+                FieldRecord::new(field.name(), FieldValue::Tail(writes))
             };
-            record.fields = saved.fields.iter().map(field).collect();
-            record
+            saved.record().clone().with_fields(saved.fields().iter().map(field).collect())
         });
-        let before = Some(older.id);
-        (newer.parent, newer.base, newer.head) = (before, before, before);
-        [older, newer]
+        let before = Some(older.id());
+        [older, newer.with_parent(before).with_base(before).with_head(before)]
     })
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use superstep::checkpoint::backend::Successor;
+use superstep::checkpoint::backend::{Successor, merge_task};
 use superstep::{
-    Blob, CheckpointError, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Interrupt, Shape, Source,
-    TaskError, TaskId, TaskRecord, WriteRecord,
+    Blob, CheckpointError, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Interrupt, Source, TaskError,
+    TaskId, TaskRecord, WriteRecord,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -174,7 +174,12 @@ struct TaskBody {
     interrupts: Option<Vec<Interrupt>>,
     /// In a tuple, because an answer may be null.
     resume: Option<(Value,)>,
+    #[serde(default)]
+    more: Option<More>,
 }
+
+/// What rows say since runs have ids: the run of a record, and the records of later runs.
+type More = (Option<String>, Vec<TaskBody>);
 
 #[derive(Deserialize)]
 enum WriteValue {
@@ -195,26 +200,26 @@ const WORTH_A_REFERENCE: usize = 32;
 impl<'a> RowCodec<'a> {
     /// A checkpoint, sealed.
     pub fn row(&self, record: &CheckpointRecord, shapes: &KnownShapes) -> Result<NewRow, CheckpointError> {
-        let (id, base) = (record.id, record.base);
-        self.check_depth(id, "metadata", record.metadata.values())?;
-        let shape = self.shape_digest(&record.shape);
-        let source = source_number(record.source);
-        let run = record.run.clone();
-        let (parent, step, root) = (record.parent, record.step, record.parents.get("").copied());
-        let created_at = micros(record.created_at);
+        let (id, base) = (record.id(), record.base());
+        self.check_depth(id, "metadata", record.metadata().values())?;
+        let shape = self.shape_digest(record.shape());
+        let source = source_number(record.source());
+        let run: Option<Arc<str>> = record.run().map(Into::into);
+        let (parent, step, root) = (record.parent(), record.step(), record.parents().get("").copied());
+        let created_at = micros(record.created_at());
         let columns = Columns { id, parent, base, root, source, step, created_at, run: run.as_deref(), shape };
-        let mut pending = Vec::with_capacity(record.writes.len());
-        for task in &record.writes {
+        let mut pending = Vec::with_capacity(record.writes().len());
+        for task in record.writes() {
             let base = base.ok_or_else(|| CheckpointError::refused("writes came with a checkpoint without a base"))?;
-            pending.push(self.consumed_row(base, task, id, &record.fields)?);
+            pending.push(self.consumed_row(base, task, id, record.fields())?);
         }
         let sealed = self.sealed(&self.context(b"checkpoint", &columns.bytes()), &NewBody::new(record), id)?;
-        let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], &record.shape));
+        let shape_body = (!shapes.contains(&shape)).then(|| self.seal.seal(&[b"shape", &shape], record.shape()));
         Ok(NewRow {
             id,
             parent,
             base,
-            head: record.head,
+            head: record.head(),
             root,
             source,
             step,
@@ -230,7 +235,7 @@ impl<'a> RowCodec<'a> {
 
     /// What a task wrote, all of it in the row.
     pub fn pending_row(&self, checkpoint: CheckpointId, task: &TaskRecord) -> Result<PendingRow, CheckpointError> {
-        self.pending(checkpoint, task, None, &[])
+        self.pending(checkpoint, std::slice::from_ref(task), None, &[])
     }
 
     /// What a task wrote, with references to the tails of the checkpoint that comes with it.
@@ -241,23 +246,27 @@ impl<'a> RowCodec<'a> {
         by: CheckpointId,
         fields: &[FieldRecord],
     ) -> Result<PendingRow, CheckpointError> {
-        let any = task.writes.iter().any(|write| tail_place(fields, write).is_some());
-        self.pending(checkpoint, task, any.then_some(by), fields)
+        let any = task.writes().iter().any(|write| tail_place(fields, write).is_some());
+        self.pending(checkpoint, std::slice::from_ref(task), any.then_some(by), fields)
     }
 
+    /// The records that runs made of a task, in the order of the runs.
     fn pending(
         &self,
         checkpoint: CheckpointId,
-        task: &TaskRecord,
+        runs: &[TaskRecord],
         consumed: Option<CheckpointId>,
         fields: &[FieldRecord],
     ) -> Result<PendingRow, CheckpointError> {
-        self.check_depth(checkpoint, "question", task.interrupts.iter().flatten().map(|asked| &asked.value))?;
-        self.check_depth(checkpoint, "answer", &task.resume)?;
-        let body = NewTask::new(task, fields);
-        let columns = pending_columns(checkpoint, task.task, consumed);
+        let (first, later) = runs.split_first().expect("a row is of one run at least");
+        for record in runs {
+            self.check_depth(checkpoint, "question", record.interrupts().into_iter().flatten().map(|q| &q.value))?;
+            self.check_depth(checkpoint, "answer", record.resume())?;
+        }
+        let columns = pending_columns(checkpoint, first.task(), consumed);
+        let body = NewTask::new(first, fields).followed_by(later);
         let body = self.sealed(&self.context(b"pending", &columns), &body, checkpoint)?;
-        Ok(PendingRow { checkpoint, task: task.task, consumed, body })
+        Ok(PendingRow { checkpoint, task: first.task(), consumed, body })
     }
 
     /// An outline, sealed.
@@ -268,7 +277,24 @@ impl<'a> RowCodec<'a> {
 
     /// The same row of pending writes, with the values that lie in the checkpoint that consumed them.
     pub fn whole(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<PendingRow, CheckpointError> {
-        self.pending_row(row.checkpoint, &self.task(row, read_rows)?)
+        self.pending(row.checkpoint, &self.runs(row, read_rows)?, None, &[])
+    }
+
+    /// Whether a row has something that a run wrote.
+    pub fn is_of_run(&self, row: &PendingRow, run: &str) -> Result<bool, CheckpointError> {
+        Ok(self.open_pending(row)?.runs.iter().any(|record| record.run() == Some(run)))
+    }
+
+    /// The row without what a run wrote; nothing, if all of it is that run's.
+    pub fn without_run(
+        &self,
+        row: &PendingRow,
+        run: &str,
+        read_rows: &ReadRows,
+    ) -> Result<Option<PendingRow>, CheckpointError> {
+        let mut runs = self.runs(row, read_rows)?;
+        runs.retain(|record| record.run() != Some(run));
+        if runs.is_empty() { Ok(None) } else { self.pending(row.checkpoint, &runs, None, &[]).map(Some) }
     }
 
     /// What is known of a task, with a later record of it.
@@ -278,20 +304,25 @@ impl<'a> RowCodec<'a> {
         later: &PendingRow,
         read_rows: &ReadRows,
     ) -> Result<PendingRow, CheckpointError> {
-        let mut all = self.task(known, read_rows)?;
-        all.absorb(self.task(later, read_rows)?);
-        self.pending_row(known.checkpoint, &all)
+        let mut runs = self.runs(known, read_rows)?;
+        for record in self.runs(later, read_rows)? {
+            match runs.iter_mut().find(|known| known.run() == record.run()) {
+                Some(known) => merge_task(known, record),
+                None => runs.push(record),
+            }
+        }
+        self.pending(known.checkpoint, &runs, None, &[])
     }
 
-    fn task(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<TaskRecord, CheckpointError> {
-        read_rows.task(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
+    fn runs(&self, row: &PendingRow, read_rows: &ReadRows) -> Result<Vec<TaskRecord>, CheckpointError> {
+        read_rows.runs(&self.open_pending(row)?).map_err(|missing| self.damaged(row.checkpoint, missing))
     }
 
     /// A checkpoint that was read; its shape is looked up among those that were read with it.
     pub(crate) fn open(
         &self,
         stored: StoredRow,
-        shapes: &HashMap<IdBytes, Shape>,
+        shapes: &HashMap<IdBytes, Blob>,
     ) -> Result<(CheckpointId, Box<Row>), CheckpointError> {
         let columns = self.columns(&stored)?;
         let (id, context, parents) = (columns.id, columns.bytes(), [columns.parent, columns.base]);
@@ -393,11 +424,11 @@ impl<'a> RowCodec<'a> {
     }
 
     /// A shape, with its digest.
-    pub fn open_shape(&self, digest: &[u8], sealed: &[u8]) -> Result<(IdBytes, Shape), CheckpointError> {
+    pub fn open_shape(&self, digest: &[u8], sealed: &[u8]) -> Result<(IdBytes, Blob), CheckpointError> {
         let digest: IdBytes = digest.try_into().map_err(|_| self.fail("?", "shape", "its digest is cut off"))?;
         let opened = self.seal.open(&[b"shape", &digest], sealed);
         let bytes = opened.map_err(|why| self.fail("?", "shape", why.to_string()))?;
-        Ok((digest, Blob::from(&*bytes).into()))
+        Ok((digest, Blob::from(&*bytes)))
     }
 
     /// What a task wrote, opened; values that lie elsewhere are not brought in.
@@ -405,23 +436,9 @@ impl<'a> RowCodec<'a> {
         let columns = pending_columns(row.checkpoint, row.task, row.consumed);
         let body: TaskBody =
             self.opened(&self.context(b"pending", &columns), &row.body, row.checkpoint, "pending writes")?;
-        let mut in_tail = Vec::new();
-        let mut record = TaskRecord::new(row.task, body.path.into());
-        for (ix, (channel, value, overwrite)) in body.writes.into_iter().enumerate() {
-            let value = match value {
-                WriteValue::Here(value) => value,
-                WriteValue::InTail(place) => {
-                    in_tail.push((ix, place as usize));
-                    Blob::default()
-                }
-            };
-            record.writes.push(WriteRecord::new(channel.into(), value, overwrite));
-        }
-        record.error = body.error;
-        record.handled = body.handled;
-        record.interrupts = body.interrupts;
-        record.resume = body.resume.map(|(resume,)| resume);
-        Ok(Pending { checkpoint: row.checkpoint, consumed: row.consumed, in_tail, record })
+        let (mut in_tail, mut runs) = (Vec::new(), Vec::new());
+        body.into_runs(row.task, &mut runs, &mut |ix, place| in_tail.push((ix, place)));
+        Ok(Pending { checkpoint: row.checkpoint, consumed: row.consumed, in_tail, runs })
     }
 
     /// Something of this namespace cannot be read or written.
@@ -487,7 +504,7 @@ impl CheckpointBody {
         source: Source,
         step: i64,
         run: Option<String>,
-        shape: Option<Shape>,
+        shape: Option<Blob>,
     ) -> (CheckpointRecord, Vec<Cut>) {
         let (seconds, nanos) = self.created_at;
         let since = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into()));
@@ -495,17 +512,49 @@ impl CheckpointBody {
         let mut cuts = Vec::new();
         let fields = self.fields.into_iter().enumerate().map(|(field, (name, value))| {
             let value = value.into_value(|write, at, len| cuts.push(Cut { field, write, at, len }));
-            FieldRecord::new(name.into(), value)
+            FieldRecord::new(name, value)
         });
-        let mut record = CheckpointRecord::new(id, source, step);
-        record.fields = fields.collect();
-        (record.format, record.control) = (self.format, self.control);
-        (record.parent, record.base, record.run) = (parent, base, run.map(Into::into));
-        record.created_at = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
-        record.metadata = self.metadata.into();
-        record.parents = parents.collect::<BTreeMap<_, _>>().into();
-        record.shape = shape.unwrap_or_else(|| Blob::default().into());
+        let fields = fields.collect();
+        let record = CheckpointRecord::new(id, source, step)
+            .with_format(self.format)
+            .with_parent(parent)
+            .with_base(base)
+            .with_run(run.map(Into::into))
+            .with_created_at(SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH))
+            .with_metadata(self.metadata)
+            .with_parents(parents.collect::<BTreeMap<_, _>>())
+            .with_shape(shape.unwrap_or_default())
+            .with_control(self.control)
+            .with_fields(fields);
         (record, cuts)
+    }
+}
+
+impl TaskBody {
+    /// The records of the runs; of each write of the first that lies in a tail, `in_tail` is told where.
+    fn into_runs(self, task: TaskId, runs: &mut Vec<TaskRecord>, in_tail: &mut dyn FnMut(usize, usize)) {
+        let mut writes = Vec::with_capacity(self.writes.len());
+        for (ix, (channel, value, overwrite)) in self.writes.into_iter().enumerate() {
+            let value = match value {
+                WriteValue::Here(value) => value,
+                WriteValue::InTail(place) => {
+                    in_tail(ix, place as usize);
+                    Blob::default()
+                }
+            };
+            writes.push(WriteRecord::new(channel, value).with_overwrite(overwrite));
+        }
+        let (run, later) = self.more.unwrap_or_default();
+        let record = TaskRecord::new(task, self.path)
+            .with_run(run.map(Into::into))
+            .with_writes(writes)
+            .with_error(self.error)
+            .with_handled(self.handled)
+            .with_interrupts(self.interrupts)
+            .with_resume(self.resume.map(|(resume,)| resume));
+        runs.push(record);
+        // Only the first record of a row refers to tails.
+        later.into_iter().for_each(|body| body.into_runs(task, runs, &mut |_, _| {}));
     }
 }
 
@@ -578,12 +627,12 @@ fn push_optional(bytes: &mut Vec<u8>, id: Option<CheckpointId>) {
 
 /// Where a write lies in the tail of its field, if it does and a reference is worth it.
 fn tail_place(fields: &[FieldRecord], write: &WriteRecord) -> Option<u32> {
-    if write.value.len() < WORTH_A_REFERENCE {
+    if write.value().len() < WORTH_A_REFERENCE {
         return None;
     }
-    let field = fields.iter().find(|field| field.name == write.channel)?;
-    match &field.value {
-        FieldValue::Tail(tail) => tail.iter().position(|value| *value == write.value).map(|place| place as u32),
+    let field = fields.iter().find(|field| field.name() == write.channel())?;
+    match field.value() {
+        FieldValue::Tail(tail) => tail.iter().position(|value| value == write.value()).map(|place| place as u32),
         _ => None,
     }
 }
@@ -591,7 +640,7 @@ fn tail_place(fields: &[FieldRecord], write: &WriteRecord) -> Option<u32> {
 impl RowCodec<'_> {
     /// The name of a shape. Who has no key, or another one, has another name for it: nobody's shape is in the way of
     /// those who cannot open it.
-    fn shape_digest(&self, shape: &Shape) -> IdBytes {
+    fn shape_digest(&self, shape: &[u8]) -> IdBytes {
         match self.seal.key_mark() {
             None => xxh3_128(shape).to_be_bytes(),
             Some(mark) => xxh3_128(&[mark, shape].concat()).to_be_bytes(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use superstep::{CheckpointError, CheckpointId, SavedCheckpoint, Shape};
+use superstep::{Blob, CheckpointError, CheckpointId, SavedCheckpoint};
 
 use super::{IdBytes, Missing, PendingRow, ReadRows, RowCodec, StoredRow, id_from, task_from};
 
@@ -54,7 +54,7 @@ impl Raw {
     pub fn open(self, codec: RowCodec<'_>) -> Result<Found, CheckpointError> {
         let id = |bytes: &[u8]| id_from(bytes).map_err(|why| codec.fail("?", "row", why));
         let shapes = self.shapes.iter().map(|(digest, body)| codec.open_shape(digest, body));
-        let shapes: HashMap<IdBytes, Shape> = shapes.collect::<Result<_, _>>()?;
+        let shapes: HashMap<IdBytes, Blob> = shapes.collect::<Result<_, _>>()?;
         let mut found = Found { head: self.head.as_deref().map(id).transpose()?, ..Found::default() };
         if let Some(head) = found.head
             && self.newest.as_deref().map(id).transpose()? > Some(head)
@@ -76,7 +76,7 @@ impl Raw {
         for (by, inlined) in &self.inlined {
             let by = id(by)?;
             // The row is sealed together with its base.
-            let base = found.read_rows.row(by).map_err(|missing| codec.damaged(by, missing))?.record.base;
+            let base = found.read_rows.row(by).map_err(|missing| codec.damaged(by, missing))?.record.base();
             for pending in codec.inlined(by, base, inlined)? {
                 found.read_rows.pending.push(codec.open_pending(&pending)?);
             }

@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use superstep::Saving;
-
 use super::IdBytes;
 
 /// The digests of shapes that are in the database, sealed as the saver seals now.
@@ -17,15 +15,11 @@ impl KnownShapes {
         self.lock().contains(shape)
     }
 
-    /// Adds the shape that a row brings along, if it does, when the row is saved.
-    pub fn add_with(&self, saving: Saving, shape: Option<IdBytes>) -> Saving {
-        let Some(shape) = shape else { return saving };
-        let known = self.clone();
-        Saving::later(async move {
-            saving.await?;
-            known.lock().insert(shape);
-            Ok(())
-        })
+    /// Adds the shape that a row brought along, if it did: the row is saved.
+    pub fn add(&self, shape: Option<IdBytes>) {
+        if let Some(shape) = shape {
+            self.lock().insert(shape);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<IdBytes>> {

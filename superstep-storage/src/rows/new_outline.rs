@@ -59,8 +59,8 @@ impl ReadRows {
     fn many(&self, id: CheckpointId, name: &str, interval: OutlineInterval) -> Result<usize, Missing> {
         const LONG: usize = 512;
         let (walked, _) = self.walk(id)?;
-        let fields = walked.iter().flat_map(|row| &row.record.fields).filter(|field| *field.name == *name);
-        let tail = |field: &FieldRecord| match &field.value {
+        let fields = walked.iter().flat_map(|row| row.record.fields()).filter(|field| field.name() == name);
+        let tail = |field: &FieldRecord| match field.value() {
             FieldValue::Tail(tail) => Some(tail.iter().map(|write| write.len()).sum()),
             _ => None,
         };

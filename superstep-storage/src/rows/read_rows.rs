@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use superstep::checkpoint::backend::merge_tasks;
 use superstep::{
-    Blob, CheckpointId, CheckpointRecord, Few, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord,
+    Blob, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, SavedCheckpoint, SavedField, TaskRecord, WriteRecord,
 };
 
 use super::outline::{Inline, Layout, Outline, Piece};
@@ -35,9 +36,10 @@ pub(crate) struct Cut {
 pub(crate) struct Pending {
     pub(crate) checkpoint: CheckpointId,
     pub(crate) consumed: Option<CheckpointId>,
-    /// Which writes, and where in the tail of their field.
+    /// Which writes of the first record, and where in the tail of their field.
     pub(crate) in_tail: Vec<(usize, usize)>,
-    pub(crate) record: TaskRecord,
+    /// The records that runs made of the task, in the order of the runs.
+    pub(crate) runs: Vec<TaskRecord>,
 }
 
 /// Something that a row refers to is not there.
@@ -80,11 +82,14 @@ impl ReadRows {
     pub(crate) fn settle(&mut self) {
         let uncut = self.rows.iter().filter(|(_, row)| !row.cuts.is_empty()).map(|(id, _)| *id);
         for id in uncut.collect::<Vec<_>>() {
-            let base = self.rows[&id].record.base.and_then(|base| self.rows.get(&base));
-            let Some(control) = base.map(|base| base.record.control.clone()) else { continue };
+            let base = self.rows[&id].record.base().and_then(|base| self.rows.get(&base));
+            let Some(control) = base.map(|base| base.record.control().clone()) else { continue };
             let Some(row) = self.rows.get_mut(&id) else { continue };
-            let fields = &mut row.record.fields;
-            row.cuts.retain(|cut| !bring(fields, *cut, &control));
+            let mut values: Vec<_> = row.record.fields().iter().map(|field| field.value().clone()).collect();
+            row.cuts.retain(|cut| !bring(&mut values, *cut, &control));
+            let fields = row.record.fields().iter().zip(values);
+            let fields = fields.map(|(field, value)| FieldRecord::new(field.name(), value)).collect();
+            row.record = row.record.clone().with_fields(fields);
         }
     }
 
@@ -93,7 +98,8 @@ impl ReadRows {
         let (walked, outline) = self.walk(id)?;
         let mut layout = outline.map(Layout::of).unwrap_or_default();
         for row in walked.into_iter().rev() {
-            row.record.fields.iter().for_each(|field| layout.apply(&field.name, &field.value, row.record.id));
+            let id = row.record.id();
+            row.record.fields().iter().for_each(|field| layout.apply(field.name(), field.value(), id));
         }
         Ok(layout)
     }
@@ -109,7 +115,7 @@ impl ReadRows {
             }
             walked.push(row);
             // What a row stands on is older, or it had not been opened: a walk comes to an end.
-            next = row.record.base;
+            next = row.record.base();
         }
         Ok((walked, None))
     }
@@ -120,17 +126,19 @@ impl ReadRows {
         let mut fields = Vec::with_capacity(layout.fields.len());
         for (name, pieces) in &layout.fields {
             let Inline { whole, tail } = self.gather(name, pieces)?;
-            fields.push(SavedField::new(name.as_str().into(), whole, tail));
+            fields.push(SavedField::new(name.as_str(), whole, tail));
         }
         let own = self.pending.iter().filter(|pending| pending.checkpoint == id);
-        let writes = own.map(|pending| self.task(pending)).collect::<Result<_, _>>()?;
+        let mut records = Vec::new();
+        for pending in own {
+            records.extend(self.runs(pending)?);
+        }
+        let writes = merge_tasks(records);
         let row = self.row(id)?;
         if !row.has_shape {
             return Err(Missing("the names of its graph".to_owned()));
         }
-        let mut record = row.record.clone();
-        record.fields = Few::new();
-        Ok(SavedCheckpoint::new(record, fields, writes))
+        Ok(SavedCheckpoint::new(row.record.clone().with_fields(Vec::new()), fields, writes))
     }
 
     /// The values of a field's pieces.
@@ -150,21 +158,25 @@ impl ReadRows {
         Ok(all)
     }
 
-    /// What a task wrote, with the values that lie elsewhere.
-    pub(crate) fn task(&self, pending: &Pending) -> Result<TaskRecord, Missing> {
-        let mut record = pending.record.clone();
+    /// What a task wrote, run by run, with the values that lie elsewhere.
+    pub(crate) fn runs(&self, pending: &Pending) -> Result<Vec<TaskRecord>, Missing> {
+        let mut runs = pending.runs.clone();
+        let Some(first) = runs.first_mut().filter(|_| !pending.in_tail.is_empty()) else { return Ok(runs) };
+        let mut writes = first.writes().to_vec();
         for (write, place) in &pending.in_tail {
-            let channel = record.writes[*write].channel.clone();
-            record.writes[*write].value = self.tail_value(pending, &channel, *place)?.clone();
+            let known = &writes[*write];
+            let value = self.tail_value(pending, known.channel(), *place)?.clone();
+            writes[*write] = WriteRecord::new(known.channel(), value).with_overwrite(known.is_overwrite());
         }
-        Ok(record)
+        *first = first.clone().with_writes(writes);
+        Ok(runs)
     }
 
     fn tail_value(&self, pending: &Pending, channel: &str, place: usize) -> Result<&Blob, Missing> {
         let missing = || Missing(format!("a write to `{channel}` that checkpoint {:?} holds", pending.consumed));
         let row = self.row(pending.consumed.ok_or_else(missing)?)?;
-        let at = row.record.fields.iter().position(|field| *field.name == *channel).ok_or_else(missing)?;
-        match &row.record.fields[at].value {
+        let at = row.record.fields().iter().position(|field| field.name() == channel).ok_or_else(missing)?;
+        match row.record.fields()[at].value() {
             FieldValue::Tail(_) if row.cuts.iter().any(|cut| cut.field == at) => Err(missing()),
             FieldValue::Tail(tail) => tail.get(place).ok_or_else(missing),
             _ => Err(missing()),
@@ -175,9 +187,9 @@ impl ReadRows {
         let row = self.rows.get(&piece.owner())?;
         match piece {
             Piece::Body(_) => {
-                let at = row.record.fields.iter().position(|field| *field.name == *name)?;
+                let at = row.record.fields().iter().position(|field| field.name() == name)?;
                 let is_whole = !row.cuts.iter().any(|cut| cut.field == at);
-                is_whole.then(|| Held::Value(&row.record.fields[at].value))
+                is_whole.then(|| Held::Value(row.record.fields()[at].value()))
             }
             Piece::Outline(_, place) => {
                 let mut fields = row.outline.iter().flat_map(|outline| &outline.fields);
@@ -193,9 +205,9 @@ impl ReadRows {
 }
 
 /// Puts a cut in its place; whether it could be.
-fn bring(fields: &mut [FieldRecord], cut: Cut, control: &[u8]) -> bool {
+fn bring(fields: &mut [FieldValue], cut: Cut, control: &[u8]) -> bool {
     let bytes = cut.at.checked_add(cut.len).and_then(|end| control.get(cut.at..end));
-    match (fields.get_mut(cut.field).map(|field| &mut field.value), bytes) {
+    match (fields.get_mut(cut.field), bytes) {
         (Some(FieldValue::Tail(tail)), Some(bytes)) => match tail.get_mut(cut.write) {
             Some(place) => {
                 *place = bytes.into();

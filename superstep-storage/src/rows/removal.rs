@@ -2,13 +2,13 @@
 //!
 //! A plan is made of what was read, and a database carries it out in the transaction in which it was read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
 use superstep::checkpoint::backend::Kept;
-use superstep::{CheckpointError, CheckpointId, Prune, Source};
+use superstep::{CheckpointError, CheckpointId, Prune};
 
-use super::body::{NewOutline, PendingRow, RowCodec, source_number};
+use super::body::{NewOutline, PendingRow, RowCodec};
 use super::outline::{Outline, OutlineField, Piece};
 use super::read_rows::{Missing, ReadRows};
 
@@ -37,21 +37,8 @@ pub struct RowSummary {
     pub root: Option<CheckpointId>,
     /// When it was made, in microseconds since 1970.
     pub created_at: SystemTime,
-    /// The number of what made it.
-    pub source: i64,
-    /// The number of the step.
-    pub step: i64,
     /// Whether it has an outline.
     pub has_outline: bool,
-}
-
-/// Why rows are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removal {
-    /// They are old: what was written under rows that stay is kept.
-    Prune,
-    /// Their run never was: what its tasks wrote under rows that stay goes too.
-    Run,
 }
 
 /// Which checkpoints of a thread a rule keeps.
@@ -87,8 +74,6 @@ pub struct Removing<'a> {
     pub all: &'a [RowSummary],
     /// Those that go.
     pub removed: &'a HashSet<CheckpointId>,
-    /// Why they go.
-    pub why: Removal,
 }
 
 /// What is to be done, in this order.
@@ -98,9 +83,7 @@ pub struct RemovalPlan {
     pub outlines: Vec<NewOutline>,
     /// Rows of pending writes that hold all their values from now on.
     pub pending: Vec<PendingRow>,
-    /// What was written under these rows goes.
-    pub forgotten: Vec<CheckpointId>,
-    /// These rows go.
+    /// These rows go, with all that was written under them.
     pub removed: Vec<CheckpointId>,
     /// The latest row that stays; if there is none, the namespace goes.
     pub head: Option<CheckpointId>,
@@ -120,11 +103,11 @@ impl Removing<'_> {
         needed_without(read_rows, self.removed, &self.staying()).map_err(|missing| self.damaged(missing))
     }
 
-    /// The rows that stay and that removed ones were based on, with the removed ones: these may hold values of what was
-    /// written under those. Such writes are to be read, with the rows that hold values of them.
-    pub fn consumed(&self) -> Vec<(CheckpointId, CheckpointId)> {
+    /// The rows that stay and that removed ones were based on: these may hold values of what was written under those. Such
+    /// writes are to be read, with the rows that hold values of them.
+    pub fn built_on(&self) -> BTreeSet<CheckpointId> {
         let gone = self.all.iter().filter(|row| self.removed.contains(&row.id));
-        gone.filter_map(|row| Some((row.base.filter(|base| !self.removed.contains(base))?, row.id))).collect()
+        gone.filter_map(|row| row.base.filter(|base| !self.removed.contains(base))).collect()
     }
 
     /// What is to be done, from all that was read.
@@ -133,26 +116,12 @@ impl Removing<'_> {
             outlines_without(read_rows, self.removed, self.staying()).map_err(|missing| self.damaged(missing))?;
         let outlines =
             outlines.iter().map(|(id, outline)| self.codec.outline(*id, outline)).collect::<Result<_, _>>()?;
-        let left = if self.why == Removal::Run { self.left_by_steps() } else { Vec::new() };
-        let kept = pending.iter().filter(|row| !left.contains(&row.checkpoint));
-        let pending = kept.map(|row| self.codec.whole(row, read_rows)).collect::<Result<_, _>>()?;
-        let removed: Vec<_> = self.removed.iter().copied().collect();
+        let has_values = |row: &&PendingRow| row.consumed.is_some_and(|by| self.removed.contains(&by));
+        let pending = pending.iter().filter(has_values);
+        let pending = pending.map(|row| self.codec.whole(row, read_rows)).collect::<Result<_, _>>()?;
+        let removed = self.removed.iter().copied().collect();
         let head = self.all.iter().map(|row| row.id).filter(|id| !self.removed.contains(id)).max();
-        Ok(RemovalPlan { outlines, pending, forgotten: [left, removed.clone()].concat(), removed, head })
-    }
-
-    /// The rows that stay and that removed ones were the next step of: what is pending under them was written by the
-    /// tasks of that step.
-    fn left_by_steps(&self) -> Vec<CheckpointId> {
-        let steps: HashMap<CheckpointId, i64> = self.all.iter().map(|row| (row.id, row.step)).collect();
-        let is_next = |row: &&RowSummary| {
-            let before = row.base.and_then(|base| steps.get(&base));
-            self.removed.contains(&row.id)
-                && row.source == source_number(Source::Loop)
-                && before.is_some_and(|before| row.step == before + 1)
-        };
-        let left = self.all.iter().filter(is_next).filter_map(|row| row.base);
-        left.filter(|base| !self.removed.contains(base)).collect()
+        Ok(RemovalPlan { outlines, pending, removed, head })
     }
 
     fn damaged(&self, missing: Missing) -> CheckpointError {
@@ -213,7 +182,7 @@ pub(crate) fn outlines_without(
 fn goes(read_rows: &ReadRows, removed: &HashSet<CheckpointId>, piece: Piece) -> bool {
     let cuts_from = |owner| {
         let row = read_rows.rows.get(&owner).filter(|row| row.needs_base)?;
-        row.record.base
+        row.record.base()
     };
     let cut_from = if let Piece::Body(owner) = piece { cuts_from(owner) } else { None };
     removed.contains(&piece.owner()) || cut_from.is_some_and(|base| removed.contains(&base))

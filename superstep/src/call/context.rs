@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CallHost, Interrupted, NodeError, Pulse, Why};
 use crate::cache::Cache;
-use crate::checkpoint::{Checkpointer, Durability, Epoch, SharedMap};
+use crate::checkpoint::{Ancestors, Checkpointer, Durability, Epoch, Metadata};
 use crate::error::{BoxError, Error};
 use crate::id::{CheckpointId, IdSource, RunId, TaskId};
 use crate::message::{Message, MessageChunk};
@@ -79,7 +79,7 @@ pub(crate) struct RunShared {
     pub(crate) sink: Option<Sink>,
     /// The most tasks of one graph, and calls inside them, that run at once.
     pub(crate) max_concurrency: Option<usize>,
-    pub(crate) metadata: SharedMap<Value>,
+    pub(crate) metadata: Metadata,
     pub(crate) tags: Box<[String]>,
     pub(crate) seen_messages: Mutex<HashSet<String>>,
 }
@@ -108,7 +108,7 @@ impl RunShared {
             checkpointer: None,
             sink: None,
             max_concurrency: None,
-            metadata: SharedMap::default(),
+            metadata: Metadata::default(),
             tags: Vec::new().into(),
             seen_messages: Mutex::default(),
         }
@@ -208,7 +208,7 @@ pub(crate) struct TaskContext {
     pub(crate) answers: Mutex<Answering>,
     pub(crate) null_resume: Arc<NullResume>,
     pub(crate) resume_map: Option<Arc<BTreeMap<String, Value>>>,
-    pub(crate) ancestors: SharedMap<CheckpointId>,
+    pub(crate) ancestors: Ancestors,
     pub(crate) resuming: Mutex<Option<bool>>,
     pub(crate) replay: Option<Arc<ReplayState>>,
     pub(crate) failure: Option<NodeError>,
@@ -224,7 +224,7 @@ pub(crate) struct TaskContext {
     /// The messages that it pushed in this attempt, as writes of its graph's state.
     pub(crate) pushed: Mutex<Writes>,
     /// What was said about the run and the nodes, once somebody asked.
-    pub(crate) metadata: OnceLock<SharedMap<Value>>,
+    pub(crate) metadata: OnceLock<Metadata>,
     /// What is shown beside its messages, once there is one.
     pub(crate) shown: OnceLock<Arc<TaskMetadata>>,
 }
@@ -483,7 +483,7 @@ impl Context {
         self.task.run.thread.as_deref()
     }
 
-    /// Names the run, if the caller gave it a name; empty otherwise.
+    /// Names the run: as its caller said, or else by a random UUID if it is saved; empty otherwise.
     pub fn run_id(&self) -> &str {
         self.task.run.run_id().as_str()
     }

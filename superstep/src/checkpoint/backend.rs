@@ -1,27 +1,40 @@
-//! What checkpointers have in common, for those who write one.
+//! What a backend need not write itself: the rules that all checkpointers keep, as functions of plain values.
 //!
-//! Whether something may be saved is decided the same way everywhere: a checkpointer finds the [`Facts`] while nobody else
-//! can change them, and does what they decide in the same transaction.
+//! A [`Checkpointer`](crate::Checkpointer) of one's own keeps four things: the epoch of each thread, the latest checkpoint
+//! of each namespace, checkpoints by id, and what tasks wrote under them. A save finds [`Facts`] and does what they
+//! [decide](Facts::decide_put), in one transaction; a checkpoint is kept as a [`KeptCheckpoint`] and read back by
+//! [`assemble`]; what tasks wrote comes together by [`merge_tasks`]. [`encode_record`] and [`decode_record`] make bytes of
+//! all of that. The tests of superstep have a backend on redb of this kind, and the suite of the feature `conformance`
+//! tells whether one is right.
 //!
 //! ```
-//! use superstep::checkpoint::backend::{Decision, Facts, Successor};
-//! use superstep::{CheckpointId, Epoch, Lease};
+//! use superstep::checkpoint::backend::{KeptCheckpoint, assemble, decode_record, encode_record};
+//! use superstep::{Blob, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Source};
 //!
-//! # fn main() -> Result<(), superstep::CheckpointError> {
-//! let [first, second] = [1, 2].map(CheckpointId::from_u128);
-//! let lease = Lease::new("t", "", Epoch::from_u64(7));
-//! lease.check(Some(Epoch::from_u64(7)))?;
+//! let note = |text: &str| Blob::from(text.as_bytes());
+//! let notes = |value| vec![FieldRecord::new("notes", value)];
+//! let (one, two) = (CheckpointId::from_u128(1 << 64), CheckpointId::from_u128(2 << 64));
+//! let first = CheckpointRecord::new(one, Source::Loop, 0).with_fields(notes(FieldValue::Whole(note("[]"))));
+//! let first = KeptCheckpoint::new(first, None);
+//! let second = CheckpointRecord::new(two, Source::Loop, 1).with_fields(notes(FieldValue::Tail(vec![note("tea")])));
+//! let second = KeptCheckpoint::new(second.with_base(Some(one)), Some(&first));
 //!
-//! let facts = Facts { head: Some(first), has_base: true };
-//! let next = Successor { id: second, base: Some(first), head: Some(first) };
-//! assert_eq!(facts.decide_put(lease, next)?, Decision::Save);
-//!
-//! let late = Successor { head: None, ..next };
-//! assert!(facts.decide_put(lease, late).is_err_and(|error| error.is_fenced()));
-//! # Ok(())
-//! # }
+//! let bytes = encode_record(&second)?;
+//! let second: KeptCheckpoint = decode_record(&bytes)?;
+//! let saved = assemble([second, first], Vec::new());
+//! assert_eq!(saved.fields()[0].whole(), Some(&note("[]")));
+//! assert_eq!(saved.fields()[0].tail(), [note("tea")]);
+//! # Ok::<(), superstep::CheckpointError>(())
 //! ```
 
+mod decide;
+mod kept;
+mod removal;
+mod tasks;
+
 pub use super::check_name;
-pub use super::decide::{Decision, Facts, Successor};
 pub use super::prune::Kept;
+pub use decide::{Decision, Facts, Successor};
+pub use kept::{KeptCheckpoint, assemble, decode_record, encode_record};
+pub use removal::{CheckpointSummary, Deletion, plan_prune};
+pub use tasks::{merge_runs, merge_task, merge_tasks};

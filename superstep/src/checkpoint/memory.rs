@@ -1,11 +1,6 @@
 //! Checkpoints in memory: for tests, and for threads that need not survive the process.
-//!
-//! Every checkpoint shares the values that did not change with its base, so a step costs what it wrote, and a few bytes for
-//! each field that has a value.
 
-mod packed;
-#[cfg(test)]
-mod tests;
+mod namespace;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +9,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
-use super::decide::{Decision, Facts};
-use super::prune::Kept as PruneKept;
+use self::namespace::Namespace;
+use super::backend::{Deletion, plan_prune};
 use super::{
-    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Saving,
-    Source, Swept, TaskRecord, check_name,
+    CheckpointError, CheckpointRecord, Checkpointer, Claim, Epoch, Lease, ListQuery, Prune, SavedCheckpoint, Swept,
+    TaskRecord, check_name,
 };
 use crate::id::CheckpointId;
-use packed::{Packed, Place};
 
-/// Keeps checkpoints in memory; clones share them. The root graph of a thread, and each of its subgraphs, may have 3 GB of
-/// small values; then a run is refused until the thread is pruned.
+/// Keeps checkpoints in memory; clones share them.
 ///
 /// ```
 /// use superstep::{AgentState, EchoAgent, MemorySaver, Message, StateGraph, START};
@@ -84,30 +77,28 @@ impl Thread {
         if namespace.is_empty() { &mut self.root } else { self.inner.entry(namespace.into()).or_default() }
     }
 
-    fn spaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
+    fn namespaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
         let inner = self.inner.iter().map(|(name, space)| (&**name, space));
-        std::iter::once(("", &self.root)).chain(inner).filter(|(_, space)| !space.checkpoints.is_empty())
+        std::iter::once(("", &self.root)).chain(inner).filter(|(_, space)| !space.is_empty())
     }
 
-    fn spaces_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
-        std::iter::once(&mut self.root).chain(self.inner.values_mut())
+    fn is_empty(&self) -> bool {
+        self.namespaces().next().is_none()
     }
 
-    /// Forgets what is not to be kept, and says how much that was.
-    fn retain(&mut self, keep: impl Fn(&str, &Namespace, Place) -> bool) -> usize {
-        let root = self.root.retain(|space, place| keep("", space, place));
-        let inner = self.inner.iter_mut().map(|(name, space)| space.retain(|space, place| keep(name, space, place)));
-        let forgotten = root + inner.sum::<usize>();
-        self.inner.retain(|_, space| !space.checkpoints.is_empty());
-        forgotten
+    /// Takes out of a namespace what goes, and says how many checkpoints that were.
+    fn delete(&mut self, namespace: &str, deletion: &Deletion) -> usize {
+        let deleted = self.get_mut(namespace).delete(deletion);
+        self.inner.retain(|_, space| !space.is_empty());
+        deleted
     }
-}
 
-/// The checkpoints in the order of their ids, which is mostly the order in which they come.
-#[derive(Debug, Clone, Default)]
-struct Namespace {
-    checkpoints: Vec<Place>,
-    packed: Packed,
+    fn delete_run(&mut self, run: &str) -> usize {
+        let root = self.root.delete_run(run);
+        let inner: usize = self.inner.values_mut().map(|space| space.delete_run(run)).sum();
+        self.inner.retain(|_, space| !space.is_empty());
+        root + inner
+    }
 }
 
 impl MemorySaver {
@@ -137,10 +128,6 @@ impl MemorySaver {
         Ok(thread.get_mut(lease.namespace))
     }
 
-    fn with<T>(&self, thread: &str, f: impl FnOnce(&mut Shard) -> T) -> T {
-        f(&mut self.shard(thread))
-    }
-
     fn shard(&self, thread: &str) -> MutexGuard<'_, Shard> {
         let shard = xxhash_rust::xxh3::xxh3_64(thread.as_bytes()) as usize % self.shards.len();
         self.shards[shard].lock()
@@ -151,130 +138,12 @@ impl MemorySaver {
     }
 
     fn read<T>(&self, thread: &str, f: impl FnOnce(&Thread) -> T) -> Option<T> {
-        self.with(thread, |shard| shard.threads.get(thread).filter(|thread| !self.is_expired(thread)).map(f))
+        let shard = self.shard(thread);
+        shard.threads.get(thread).filter(|thread| !self.is_expired(thread)).map(f)
     }
 
     fn is_expired(&self, thread: &Thread) -> bool {
         self.ttl.zip(thread.used_at).is_some_and(|(ttl, used_at)| used_at.elapsed() >= ttl)
-    }
-
-    /// Changes a thread that is there.
-    fn change<T: Default>(&self, thread: &str, f: impl FnOnce(&mut Thread) -> T) -> T {
-        self.with(thread, |shard| shard.threads.get_mut(thread).map(f)).unwrap_or_default()
-    }
-}
-
-impl Namespace {
-    /// Where a checkpoint is, or where it would have to be.
-    fn place(&self, id: CheckpointId) -> Result<usize, usize> {
-        match self.checkpoints.last() {
-            Some(last) if last.id == id => Ok(self.checkpoints.len() - 1),
-            Some(last) if last.id > id => self.checkpoints.binary_search_by_key(&id, |e| e.id),
-            _ => Err(self.checkpoints.len()),
-        }
-    }
-
-    fn head(&self) -> Option<CheckpointId> {
-        self.checkpoints.last().map(|latest| latest.id)
-    }
-
-    fn find(&self, checkpoint: Option<CheckpointId>) -> Option<SavedCheckpoint> {
-        let place = match checkpoint {
-            Some(id) => self.checkpoints[self.place(id).ok()?],
-            None => *self.checkpoints.last()?,
-        };
-        Some(self.packed.saved(place))
-    }
-
-    /// The checkpoints that are asked for, the latest first.
-    fn list(&self, query: &ListQuery) -> Vec<SavedCheckpoint> {
-        let is_wanted = |place: &&Place| {
-            let head = self.packed.head(**place);
-            query.wants(place.id, head.source, head.step, &self.packed.common(**place).metadata)
-        };
-        let found = self.checkpoints.iter().rev().filter(is_wanted);
-        found.take(query.limit.unwrap_or(usize::MAX)).map(|place| self.packed.saved(*place)).collect()
-    }
-
-    fn retain(&mut self, keep: impl Fn(&Self, Place) -> bool) -> usize {
-        let goes = |place: &&Place| !keep(self, **place);
-        let forgotten = self.checkpoints.iter().filter(goes).count();
-        if forgotten > 0 {
-            self.checkpoints = self.checkpoints.iter().filter(|place| !goes(place)).copied().collect();
-            self.packed.forgot(forgotten);
-            self.tidy();
-        }
-        forgotten
-    }
-
-    /// Packs all anew if much of it is of no use any more.
-    fn tidy(&mut self) {
-        if self.packed.is_wasteful(self.checkpoints.len()) {
-            self.packed = self.packed.only(&mut self.checkpoints);
-        }
-    }
-
-    fn is_of_run(&self, place: Place, run: &str) -> bool {
-        self.packed.common(place).run.as_deref() == Some(run)
-    }
-
-    /// Forgets what the steps of a run wrote under the checkpoints that they went on from.
-    fn forget_writes_of(&mut self, run: &str) {
-        for place in 0..self.checkpoints.len() {
-            let head = self.packed.head(self.checkpoints[place]);
-            if !self.is_of_run(self.checkpoints[place], run) || head.source != Source::Loop {
-                continue;
-            }
-            if let Some(Ok(base)) = head.base.map(|base| self.place(base))
-                && self.packed.head(self.checkpoints[base]).step + 1 == head.step
-            {
-                self.packed.forget_written(&mut self.checkpoints[base]);
-            }
-        }
-    }
-
-    fn check_room(&mut self) -> Result<(), CheckpointError> {
-        if self.packed.is_full() {
-            self.tidy();
-        }
-        if self.packed.is_full() {
-            let full = "the small values of a namespace take more than 3 GB in memory; prune the thread";
-            return Err(CheckpointError::refused(full));
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, lease: Lease<'_>, record: &CheckpointRecord) -> Result<(), CheckpointError> {
-        let base = record.base.and_then(|base| self.place(base).ok());
-        let facts = Facts { head: self.head(), has_base: base.is_some() };
-        match facts.decide_put(lease, record.into())? {
-            Decision::Save => self.add(record, base),
-            Decision::Known => Ok(()),
-        }
-    }
-
-    fn add(&mut self, record: &CheckpointRecord, base: Option<usize>) -> Result<(), CheckpointError> {
-        self.check_room()?;
-        let place = self.packed.add(record, base.map(|base| self.checkpoints[base]));
-        if let Some(base) = base {
-            record.writes.iter().for_each(|task| self.packed.write(&mut self.checkpoints[base], task));
-        }
-        if self.checkpoints.len() == self.checkpoints.capacity() {
-            // By half, not twofold: there are many threads, and most are short.
-            self.checkpoints.reserve_exact((self.checkpoints.len() / 2).max(12));
-        }
-        self.checkpoints.push(place);
-        Ok(())
-    }
-
-    fn put_writes(&mut self, checkpoint: CheckpointId, task: &TaskRecord) -> Result<(), CheckpointError> {
-        self.check_room()?;
-        let place = self.place(checkpoint);
-        Facts { head: self.head(), has_base: place.is_ok() }.decide_writes(checkpoint)?;
-        let place = place.expect("writes are for a checkpoint that is there");
-        self.packed.write(&mut self.checkpoints[place], task);
-        self.tidy();
-        Ok(())
     }
 }
 
@@ -287,32 +156,35 @@ impl Checkpointer for MemorySaver {
         checkpoint: Option<CheckpointId>,
     ) -> Result<Claim, CheckpointError> {
         check_name(thread)?;
-        self.with(thread, |shard| {
-            shard.epoch += 1;
-            let epoch = Epoch::from_u64(shard.epoch);
-            let used_at = self.ttl.map(|_| Instant::now());
-            let Some(known) = shard.threads.get_mut(thread) else {
-                let new = Thread { epoch: shard.epoch, used_at, ..Thread::default() };
-                shard.threads.insert(thread.into(), new);
-                return Ok(Claim::new(epoch, None, None));
-            };
-            if self.is_expired(known) {
-                *known = Thread::default();
-            }
-            (known.epoch, known.used_at) = (shard.epoch, used_at);
-            let space = known.get(namespace);
-            Ok(Claim::new(epoch, space.and_then(Namespace::head), space.and_then(|space| space.find(checkpoint))))
-        })
+        let mut shard = self.shard(thread);
+        shard.epoch += 1;
+        let (epoch, used_at) = (shard.epoch, self.ttl.map(|_| Instant::now()));
+        let Some(known) = shard.threads.get_mut(thread) else {
+            shard.threads.insert(thread.into(), Thread { epoch, used_at, ..Thread::default() });
+            return Ok(Claim::new(Epoch::from_u64(epoch), None, None));
+        };
+        if self.is_expired(known) {
+            *known = Thread::default();
+        }
+        (known.epoch, known.used_at) = (epoch, used_at);
+        let space = known.get(namespace);
+        let found = space.and_then(|space| space.find(checkpoint));
+        Ok(Claim::new(Epoch::from_u64(epoch), space.and_then(Namespace::head), found))
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
         let mut shard = self.shard(lease.thread);
-        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put(lease, checkpoint)))
+        self.claimed(&mut shard, lease)?.put(lease, checkpoint)
     }
 
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+    async fn put_writes(
+        &self,
+        lease: Lease<'_>,
+        checkpoint: CheckpointId,
+        task: TaskRecord,
+    ) -> Result<(), CheckpointError> {
         let mut shard = self.shard(lease.thread);
-        Saving::done(self.claimed(&mut shard, lease).and_then(|space| space.put_writes(checkpoint, &task)))
+        self.claimed(&mut shard, lease)?.put_writes(checkpoint, task)
     }
 
     async fn get(
@@ -335,14 +207,14 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, CheckpointError> {
-        let names = |known: &Thread| known.spaces().map(|(name, _)| name.to_owned()).collect();
+        let names = |known: &Thread| known.namespaces().map(|(name, _)| name.to_owned()).collect();
         Ok(self.read(thread, names).unwrap_or_default())
     }
 
     async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {
         let mut names = Vec::new();
         for shard in self.each_shard() {
-            let alive = shard.threads.iter().filter(|(_, t)| !self.is_expired(t) && t.spaces().next().is_some());
+            let alive = shard.threads.iter().filter(|(_, thread)| !self.is_expired(thread) && !thread.is_empty());
             let wanted = alive.filter(|(name, _)| after.is_none_or(|after| &***name > after));
             names.extend(wanted.map(|(name, _)| name.to_string()));
         }
@@ -352,58 +224,61 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
-        self.with(thread, |shard| shard.threads.remove(thread));
+        self.shard(thread).threads.remove(thread);
         Ok(())
+    }
+
+    async fn delete_checkpoints(
+        &self,
+        thread: &str,
+        namespace: &str,
+        deletion: &Deletion,
+    ) -> Result<usize, CheckpointError> {
+        let mut shard = self.shard(thread);
+        let Some(known) = shard.threads.get_mut(thread) else { return Ok(0) };
+        let deleted = known.delete(namespace, deletion);
+        if deleted > 0 && known.is_empty() {
+            shard.threads.remove(thread);
+        }
+        Ok(deleted)
     }
 
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), CheckpointError> {
         check_name(to)?;
-        let missing = || CheckpointError::nothing_to_copy(from);
-        let root_and_inner = |known: &Thread| (known.root.clone(), known.inner.clone(), known.spaces().count());
-        let (root, inner, spaces) = self.read(from, root_and_inner).ok_or_else(missing)?;
-        if spaces == 0 {
-            return Err(missing());
+        let all = |known: &Thread| (!known.is_empty()).then(|| (known.root.clone(), known.inner.clone()));
+        let (root, inner) = self.read(from, all).flatten().ok_or_else(|| CheckpointError::nothing_to_copy(from))?;
+        let mut shard = self.shard(to);
+        if shard.threads.get(to).is_some_and(|known| !self.is_expired(known) && !known.is_empty()) {
+            return Err(CheckpointError::name_taken(to));
         }
-        self.with(to, |shard| {
-            if shard.threads.get(to).is_some_and(|known| !self.is_expired(known) && known.spaces().next().is_some()) {
-                return Err(CheckpointError::name_taken(to));
-            }
-            shard.epoch += 1;
-            let used_at = self.ttl.map(|_| Instant::now());
-            shard.threads.insert(to.into(), Thread { epoch: shard.epoch, used_at, root, inner });
-            Ok(())
-        })
+        shard.epoch += 1;
+        let (epoch, used_at) = (shard.epoch, self.ttl.map(|_| Instant::now()));
+        shard.threads.insert(to.into(), Thread { epoch, used_at, root, inner });
+        Ok(())
     }
 
     async fn prune(&self, thread: &str, prune: &Prune) -> Result<usize, CheckpointError> {
-        Ok(self.change(thread, |known| {
-            let times = |place: &Place| (place.id, known.root.packed.head(*place).created_at);
-            let root: Vec<_> = known.root.checkpoints.iter().map(times).collect();
-            let root = prune.kept(&root);
-            let kept = PruneKept::new(&root);
-            known.retain(|namespace, space, place| match namespace {
-                "" => root.contains(&place.id),
-                inner => {
-                    let parents = &space.packed.common(place).parents;
-                    kept.keeps(inner, space.head() == Some(place.id), parents.get("").copied())
-                }
-            })
-        }))
+        let mut shard = self.shard(thread);
+        let Some(known) = shard.threads.get_mut(thread) else { return Ok(0) };
+        let summaries = known.namespaces().map(|(name, space)| (name.to_owned(), space.summaries())).collect();
+        let plan = plan_prune(&summaries, prune);
+        let deleted = plan.into_iter().map(|(namespace, gone)| known.delete(&namespace, &Deletion::of(gone))).sum();
+        if deleted > 0 && known.is_empty() {
+            shard.threads.remove(thread);
+        }
+        Ok(deleted)
     }
 
     async fn delete_run(&self, run: &str) -> Result<usize, CheckpointError> {
-        let stays = |space: &Namespace, place| !space.is_of_run(place, run);
-        let forget = |mut shard: MutexGuard<'_, Shard>| -> usize {
-            let mut forgotten = 0;
+        let mut deleted = 0;
+        for mut shard in self.each_shard() {
             shard.threads.retain(|_, known| {
-                known.spaces_mut().for_each(|space| space.forget_writes_of(run));
-                let of_thread = known.retain(|_, space, place| stays(space, place));
-                forgotten += of_thread;
-                of_thread == 0 || known.spaces().next().is_some()
+                let of_thread = known.delete_run(run);
+                deleted += of_thread;
+                of_thread == 0 || !known.is_empty()
             });
-            forgotten
-        };
-        Ok(self.each_shard().map(forget).sum())
+        }
+        Ok(deleted)
     }
 
     async fn sweep(&self) -> Result<Swept, CheckpointError> {
@@ -411,7 +286,7 @@ impl Checkpointer for MemorySaver {
         for mut shard in self.each_shard() {
             shard.threads.retain(|_, known| {
                 let is_expired = self.is_expired(known);
-                expired += usize::from(is_expired && known.spaces().next().is_some());
+                expired += usize::from(is_expired && !known.is_empty());
                 !is_expired
             });
         }

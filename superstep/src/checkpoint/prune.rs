@@ -1,6 +1,6 @@
 //! Which checkpoints may be forgotten.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use crate::id::CheckpointId;
@@ -55,16 +55,6 @@ impl Prune {
             Keep::Since(moment) => Box::new(root.iter().filter(move |(_, made)| *made >= moment).map(|(id, _)| *id)),
         };
         by_rule.chain(root.last().map(|(id, _)| *id)).collect()
-    }
-
-    /// Whether a checkpoint of a subgraph stays, when these of the root do.
-    pub fn keeps_inner(
-        namespace: &str,
-        is_latest: bool,
-        parents: &BTreeMap<String, CheckpointId>,
-        root: &HashSet<CheckpointId>,
-    ) -> bool {
-        Kept::new(root).keeps(namespace, is_latest, parents.get("").copied())
     }
 }
 

@@ -9,10 +9,14 @@ use crate::value::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Few, Name, Shape, SharedMap};
 use crate::checkpoint::Interrupt;
 use crate::error::TaskError;
 use crate::id::{CheckpointId, TaskId};
+
+/// What a caller said about a run, shared by all that the run saves.
+pub(crate) type Metadata = Arc<BTreeMap<String, Value>>;
+/// The checkpoints of the graphs around a graph, by namespace.
+pub(crate) type Ancestors = Arc<BTreeMap<String, CheckpointId>>;
 
 /// The format of the records that this release writes.
 pub(crate) const FORMAT: u8 = 1;
@@ -74,57 +78,34 @@ impl fmt::Display for Source {
 /// A checkpoint as it is given to a checkpointer: only what changed.
 ///
 /// ```
-/// # fn show(record: superstep::CheckpointRecord) {
-/// println!("{} has {} changed fields", record.id, record.fields.len());
-/// # }
+/// use superstep::{Blob, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Source};
+/// let id = CheckpointId::from_u128(1 << 64);
+/// let topic = FieldRecord::new("topic", FieldValue::Whole(Blob::from(b"tea".as_slice())));
+/// let record = CheckpointRecord::new(id, Source::Loop, 3).with_run(Some("run 1".into())).with_fields(vec![topic]);
+/// assert_eq!((record.id(), record.step(), record.run()), (id, 3, Some("run 1")));
+/// assert_eq!(record.fields()[0].name(), "topic");
 /// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
-    /// The version of this record's format.
-    pub format: u8,
-    /// Names it; ids of later checkpoints are greater.
-    pub id: CheckpointId,
-    /// The checkpoint that it was made from.
-    pub parent: Option<CheckpointId>,
-    /// The checkpoint whose fields it takes over where they did not change; the parent, unless it is a copy.
-    pub base: Option<CheckpointId>,
-    /// The latest checkpoint of the namespace as its maker knows it; it is refused if another one is the latest.
-    pub head: Option<CheckpointId>,
-    /// The run that made it, if the run was given an id.
-    pub run: Option<Arc<str>>,
-    /// What made it.
-    pub source: Source,
-    /// The number of the step.
-    pub step: i64,
-    /// When it was made.
-    pub created_at: SystemTime,
-    /// What the caller said about the run.
-    pub metadata: SharedMap<Value>,
-    /// The checkpoints of the graphs around this one, by namespace.
-    pub parents: SharedMap<CheckpointId>,
-    /// The names that the numbers in `control` stand for; the same bytes for all checkpoints of a graph.
-    pub shape: Shape,
-    /// What triggers what: the engine's own part, encoded.
-    pub control: Blob,
-    /// The fields that changed.
-    pub fields: Few<FieldRecord, 1>,
-    /// What tasks of the step wrote that was not saved before: pending writes of the base, saved with
-    /// this checkpoint or not at all.
-    pub writes: Vec<TaskRecord>,
+    pub(crate) format: u8,
+    pub(crate) id: CheckpointId,
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) base: Option<CheckpointId>,
+    pub(crate) head: Option<CheckpointId>,
+    pub(crate) run: Option<Arc<str>>,
+    pub(crate) source: Source,
+    pub(crate) step: i64,
+    pub(crate) created_at: SystemTime,
+    pub(crate) metadata: Metadata,
+    pub(crate) parents: Ancestors,
+    pub(crate) shape: Blob,
+    pub(crate) control: Blob,
+    pub(crate) fields: Vec<FieldRecord>,
+    pub(crate) writes: Vec<TaskRecord>,
 }
 
 impl CheckpointRecord {
-    /// A first checkpoint without fields; all else is set afterwards.
-    ///
-    /// ```
-    /// use superstep::{Blob, CheckpointId, CheckpointRecord, FieldRecord, FieldValue, Source};
-    ///
-    /// let mut record = CheckpointRecord::new(CheckpointId::from_u128(2), Source::Loop, 1);
-    /// record.base = Some(CheckpointId::from_u128(1));
-    /// record.fields.push(FieldRecord::new("topic".into(), FieldValue::Whole(Blob::from(&b"tea"[..]))));
-    /// assert_eq!(record.fields.len(), 1);
-    /// ```
+    /// A checkpoint that was made when its id was, and holds nothing yet.
     pub fn new(id: CheckpointId, source: Source, step: i64) -> Self {
         Self {
             format: FORMAT,
@@ -135,35 +116,210 @@ impl CheckpointRecord {
             run: None,
             source,
             step,
-            created_at: SystemTime::now(),
-            metadata: SharedMap::default(),
-            parents: SharedMap::default(),
-            shape: Blob::default().into(),
+            created_at: id.created_at(),
+            metadata: Arc::default(),
+            parents: Arc::default(),
+            shape: Blob::default(),
             control: Blob::default(),
-            fields: Few::new(),
+            fields: Vec::new(),
             writes: Vec::new(),
         }
+    }
+
+    /// The version of this record's format.
+    pub fn format(&self) -> u8 {
+        self.format
+    }
+
+    /// Names it; ids of later checkpoints are greater.
+    pub fn id(&self) -> CheckpointId {
+        self.id
+    }
+
+    /// The checkpoint that it was made from.
+    pub fn parent(&self) -> Option<CheckpointId> {
+        self.parent
+    }
+
+    /// The checkpoint whose fields it takes over where they did not change; the parent, unless it is a copy.
+    pub fn base(&self) -> Option<CheckpointId> {
+        self.base
+    }
+
+    /// The latest checkpoint of the namespace as its maker knows it; it is refused if another one is the latest.
+    pub fn head(&self) -> Option<CheckpointId> {
+        self.head
+    }
+
+    /// The run that made it.
+    pub fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// What made it.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The number of the step.
+    pub fn step(&self) -> i64 {
+        self.step
+    }
+
+    /// When it was made.
+    pub fn created_at(&self) -> SystemTime {
+        self.created_at
+    }
+
+    /// What the caller said about the run.
+    pub fn metadata(&self) -> &BTreeMap<String, Value> {
+        &self.metadata
+    }
+
+    /// The checkpoints of the graphs around this one, by namespace.
+    pub fn parents(&self) -> &BTreeMap<String, CheckpointId> {
+        &self.parents
+    }
+
+    /// The names that the numbers in the control part stand for; the same bytes for all checkpoints of a graph.
+    pub fn shape(&self) -> &Blob {
+        &self.shape
+    }
+
+    /// What triggers what: the engine's own part, encoded.
+    pub fn control(&self) -> &Blob {
+        &self.control
+    }
+
+    /// The fields that changed. A field may be there twice: a whole value, or that there is none, and writes to it.
+    pub fn fields(&self) -> &[FieldRecord] {
+        &self.fields
+    }
+
+    /// What tasks of the step wrote that was not saved before: pending writes of the base, saved with this checkpoint or
+    /// not at all.
+    pub fn writes(&self) -> &[TaskRecord] {
+        &self.writes
+    }
+
+    /// The same with another format.
+    #[must_use]
+    pub fn with_format(self, format: u8) -> Self {
+        Self { format, ..self }
+    }
+
+    /// The same with another id.
+    #[must_use]
+    pub fn with_id(self, id: CheckpointId) -> Self {
+        Self { id, ..self }
+    }
+
+    /// The same, made from this checkpoint.
+    #[must_use]
+    pub fn with_parent(self, parent: Option<CheckpointId>) -> Self {
+        Self { parent, ..self }
+    }
+
+    /// The same, taking over what this checkpoint holds.
+    #[must_use]
+    pub fn with_base(self, base: Option<CheckpointId>) -> Self {
+        Self { base, ..self }
+    }
+
+    /// The same, to be saved if this is the latest checkpoint.
+    #[must_use]
+    pub fn with_head(self, head: Option<CheckpointId>) -> Self {
+        Self { head, ..self }
+    }
+
+    /// The same, made by this run.
+    #[must_use]
+    pub fn with_run(self, run: Option<Arc<str>>) -> Self {
+        Self { run, ..self }
+    }
+
+    /// The same, of another step.
+    #[must_use]
+    pub fn with_step(self, step: i64) -> Self {
+        Self { step, ..self }
+    }
+
+    /// The same, made by something else.
+    #[must_use]
+    pub fn with_source(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The same, made at another moment.
+    #[must_use]
+    pub fn with_created_at(self, created_at: SystemTime) -> Self {
+        Self { created_at, ..self }
+    }
+
+    /// The same with this metadata.
+    #[must_use]
+    pub fn with_metadata(self, metadata: impl Into<Arc<BTreeMap<String, Value>>>) -> Self {
+        Self { metadata: metadata.into(), ..self }
+    }
+
+    /// The same, made under these checkpoints of the graphs around.
+    #[must_use]
+    pub fn with_parents(self, parents: impl Into<Arc<BTreeMap<String, CheckpointId>>>) -> Self {
+        Self { parents: parents.into(), ..self }
+    }
+
+    /// The same with the names of this graph.
+    #[must_use]
+    pub fn with_shape(self, shape: Blob) -> Self {
+        Self { shape, ..self }
+    }
+
+    /// The same with this control part.
+    #[must_use]
+    pub fn with_control(self, control: Blob) -> Self {
+        Self { control, ..self }
+    }
+
+    /// The same with these changed fields.
+    #[must_use]
+    pub fn with_fields(self, fields: Vec<FieldRecord>) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// The same, with what these tasks wrote.
+    #[must_use]
+    pub fn with_writes(self, writes: Vec<TaskRecord>) -> Self {
+        Self { writes, ..self }
     }
 }
 
 /// A changed field.
 ///
 /// ```
-/// # fn show(field: &superstep::FieldRecord) { println!("{}", field.name); }
+/// use superstep::{FieldRecord, FieldValue};
+/// let field = FieldRecord::new("topic", FieldValue::Absent);
+/// assert_eq!((field.name(), field.value()), ("topic", &FieldValue::Absent));
 /// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldRecord {
-    /// The field's name.
-    pub name: Name,
-    /// Its value.
-    pub value: FieldValue,
+    pub(crate) name: Arc<str>,
+    pub(crate) value: FieldValue,
 }
 
 impl FieldRecord {
-    /// A field with what a checkpoint holds of it.
-    pub fn new(name: Name, value: FieldValue) -> Self {
-        Self { name, value }
+    /// A field that changed to this.
+    pub fn new(name: impl Into<Arc<str>>, value: FieldValue) -> Self {
+        Self { name: name.into(), value }
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the checkpoint holds of it.
+    pub fn value(&self) -> &FieldValue {
+        &self.value
     }
 }
 
@@ -186,37 +342,79 @@ pub enum FieldValue {
 /// What one task wrote.
 ///
 /// ```
-/// # fn show(task: &superstep::TaskRecord) { println!("{} finished: {}", task.task, task.is_finished()); }
+/// use superstep::{Blob, TaskId, TaskRecord, WriteRecord};
+/// let task = TaskRecord::new(TaskId::from_u128(7), "~pull, 0");
+/// assert!(!task.is_finished());
+/// let task = task.with_writes(vec![WriteRecord::new("topic", Blob::from(b"tea".as_slice()))]);
+/// assert!(task.is_finished());
 /// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// The task.
-    pub task: TaskId,
-    /// Its place in the order in which writes are applied.
-    pub path: Name,
-    /// Its writes, in order.
-    pub writes: Few<WriteRecord, 2>,
-    /// Its error.
-    pub error: Option<TaskError>,
-    /// Whether an error handler takes over from it.
-    pub handled: bool,
-    /// The questions that it asked last.
-    pub interrupts: Option<Vec<Interrupt>>,
-    /// The answers that it was given.
-    pub resume: Option<Value>,
-}
-
-impl crate::id::OfTask for TaskRecord {
-    fn task(&self) -> TaskId {
-        self.task
-    }
+    pub(crate) task: TaskId,
+    pub(crate) run: Option<Arc<str>>,
+    pub(crate) path: Arc<str>,
+    pub(crate) writes: Vec<WriteRecord>,
+    pub(crate) error: Option<TaskError>,
+    pub(crate) handled: bool,
+    pub(crate) interrupts: Option<Vec<Interrupt>>,
+    /// In a tuple where it is encoded, because an answer may be null.
+    #[serde(with = "answer")]
+    pub(crate) resume: Option<Value>,
 }
 
 impl TaskRecord {
-    /// The record of a task that wrote nothing yet.
-    pub fn new(task: TaskId, path: Name) -> Self {
-        Self { task, path, writes: Few::new(), error: None, handled: false, interrupts: None, resume: None }
+    /// The record of a task that wrote nothing yet; its path is its place in the order in which writes are applied.
+    pub fn new(task: TaskId, path: impl Into<Arc<str>>) -> Self {
+        Self {
+            task,
+            run: None,
+            path: path.into(),
+            writes: Vec::new(),
+            error: None,
+            handled: false,
+            interrupts: None,
+            resume: None,
+        }
+    }
+
+    /// The task.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// The run that it wrote in.
+    pub fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// Its place in the order in which writes are applied.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its writes, in order.
+    pub fn writes(&self) -> &[WriteRecord] {
+        &self.writes
+    }
+
+    /// Its error.
+    pub fn error(&self) -> Option<&TaskError> {
+        self.error.as_ref()
+    }
+
+    /// Whether an error handler takes over from it.
+    pub fn is_handled(&self) -> bool {
+        self.handled
+    }
+
+    /// The questions that it asked last.
+    pub fn interrupts(&self) -> Option<&[Interrupt]> {
+        self.interrupts.as_deref()
+    }
+
+    /// The answers that it was given.
+    pub fn resume(&self) -> Option<&Value> {
+        self.resume.as_ref()
     }
 
     /// Whether the task came to its end.
@@ -224,54 +422,114 @@ impl TaskRecord {
         !self.writes.is_empty()
     }
 
-    /// Takes in a later record of the same task: what was written first stays, the rest is replaced.
-    pub fn absorb(&mut self, later: TaskRecord) {
-        let known = self.writes.len();
-        self.writes.extend(later.writes.into_iter().skip(known));
-        self.error = later.error.or(self.error.take());
-        self.handled |= later.handled;
-        self.interrupts = later.interrupts.or(self.interrupts.take());
-        self.resume = later.resume.or(self.resume.take());
+    /// The same, in this run.
+    #[must_use]
+    pub fn with_run(self, run: Option<Arc<str>>) -> Self {
+        Self { run, ..self }
+    }
+
+    /// The same with these writes.
+    #[must_use]
+    pub fn with_writes(self, writes: Vec<WriteRecord>) -> Self {
+        Self { writes, ..self }
+    }
+
+    /// The same with this error.
+    #[must_use]
+    pub fn with_error(self, error: Option<TaskError>) -> Self {
+        Self { error, ..self }
+    }
+
+    /// The same, with an error handler that takes over.
+    #[must_use]
+    pub fn with_handled(self, handled: bool) -> Self {
+        Self { handled, ..self }
+    }
+
+    /// The same with these questions.
+    #[must_use]
+    pub fn with_interrupts(self, interrupts: Option<Vec<Interrupt>>) -> Self {
+        Self { interrupts, ..self }
+    }
+
+    /// The same with these answers.
+    #[must_use]
+    pub fn with_resume(self, resume: Option<Value>) -> Self {
+        Self { resume, ..self }
+    }
+}
+
+/// An answer may be null, which is not the same as none.
+mod answer {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    #[expect(clippy::ref_option, reason = "serde gives it so")]
+    pub(super) fn serialize<S: Serializer>(answer: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        answer.as_ref().map(|answer| (answer,)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        Ok(Option::<(Value,)>::deserialize(deserializer)?.map(|(answer,)| answer))
     }
 }
 
 /// One write of a task.
 ///
 /// ```
-/// # fn show(write: &superstep::WriteRecord) { println!("{} <- {} bytes", write.channel, write.value.len()); }
+/// use superstep::{Blob, WriteRecord};
+/// let write = WriteRecord::new("topic", Blob::from(b"tea".as_slice())).with_overwrite(true);
+/// assert_eq!((write.channel(), &**write.value(), write.is_overwrite()), ("topic", b"tea".as_slice(), true));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteRecord {
-    /// The field or trigger.
-    pub channel: Name,
-    /// The encoded value; empty for triggers.
-    pub value: Blob,
-    /// Whether it replaces the value past the reducer.
-    pub overwrite: bool,
+    pub(crate) channel: Arc<str>,
+    pub(crate) value: Blob,
+    pub(crate) overwrite: bool,
 }
 
 impl WriteRecord {
-    /// A value that is merged into the field, or replaces what is there.
-    pub fn new(channel: Name, value: Blob, overwrite: bool) -> Self {
-        Self { channel, value, overwrite }
+    /// A write of this encoded value to a field or trigger; the value is empty for triggers.
+    pub fn new(channel: impl Into<Arc<str>>, value: Blob) -> Self {
+        Self { channel: channel.into(), value, overwrite: false }
+    }
+
+    /// The field or trigger.
+    pub fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// The encoded value; empty for triggers.
+    pub fn value(&self) -> &Blob {
+        &self.value
+    }
+
+    /// Whether it replaces the value past the reducer.
+    pub fn is_overwrite(&self) -> bool {
+        self.overwrite
+    }
+
+    /// The same, replacing the value past the reducer or not.
+    #[must_use]
+    pub fn with_overwrite(self, overwrite: bool) -> Self {
+        Self { overwrite, ..self }
     }
 }
 
 /// A checkpoint as a checkpointer gives it back: with all its fields and its pending writes.
 ///
 /// ```
-/// # fn show(saved: &superstep::SavedCheckpoint) { println!("{} fields", saved.fields.len()); }
+/// use superstep::{Blob, CheckpointId, CheckpointRecord, SavedCheckpoint, SavedField, Source};
+/// let record = CheckpointRecord::new(CheckpointId::from_u128(1 << 64), Source::Input, -1);
+/// let topic = SavedField::new("topic", Some(Blob::from(b"tea".as_slice())), Vec::new());
+/// let saved = SavedCheckpoint::new(record, vec![topic], Vec::new());
+/// assert_eq!(saved.fields()[0].name(), "topic");
 /// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedCheckpoint {
-    /// The record; its own `fields` may be left out, all of them are in [`fields`](SavedCheckpoint::fields).
-    pub record: CheckpointRecord,
-    /// Every field that has a value.
-    pub fields: Vec<SavedField>,
-    /// What tasks of the next step wrote so far, in order of their paths.
-    pub writes: Vec<TaskRecord>,
+    pub(crate) record: CheckpointRecord,
+    pub(crate) fields: Vec<SavedField>,
+    pub(crate) writes: Vec<TaskRecord>,
 }
 
 impl SavedCheckpoint {
@@ -280,28 +538,61 @@ impl SavedCheckpoint {
         writes.sort_by(|a, b| (&a.path, a.task).cmp(&(&b.path, b.task)));
         Self { record, fields, writes }
     }
+
+    /// The record; its own fields and writes may be left out.
+    pub fn record(&self) -> &CheckpointRecord {
+        &self.record
+    }
+
+    /// Every field that has a value.
+    pub fn fields(&self) -> &[SavedField] {
+        &self.fields
+    }
+
+    /// What tasks of the next step wrote so far, in order of their paths.
+    pub fn writes(&self) -> &[TaskRecord] {
+        &self.writes
+    }
+
+    /// The record, the fields and the writes.
+    pub fn into_parts(self) -> (CheckpointRecord, Vec<SavedField>, Vec<TaskRecord>) {
+        (self.record, self.fields, self.writes)
+    }
 }
 
 /// A field's value: the last whole one, and the writes since.
 ///
 /// ```
-/// # fn show(field: &superstep::SavedField) { println!("{} has {} writes since", field.name, field.tail.len()); }
+/// use superstep::{Blob, SavedField};
+/// let field = SavedField::new("notes", None, vec![Blob::from(b"tea".as_slice())]);
+/// assert!(field.whole().is_none() && field.tail().len() == 1);
 /// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedField {
-    /// The field's name.
-    pub name: Name,
-    /// The last whole value; nothing if all is in the tail.
-    pub whole: Option<Blob>,
-    /// The writes since, oldest first.
-    pub tail: Vec<Blob>,
+    pub(crate) name: Arc<str>,
+    pub(crate) whole: Option<Blob>,
+    pub(crate) tail: Vec<Blob>,
 }
 
 impl SavedField {
     /// A field's value.
-    pub fn new(name: Name, whole: Option<Blob>, tail: Vec<Blob>) -> Self {
-        Self { name, whole, tail }
+    pub fn new(name: impl Into<Arc<str>>, whole: Option<Blob>, tail: Vec<Blob>) -> Self {
+        Self { name: name.into(), whole, tail }
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The last whole value; nothing if all is in the tail.
+    pub fn whole(&self) -> Option<&Blob> {
+        self.whole.as_ref()
+    }
+
+    /// The writes since, oldest first.
+    pub fn tail(&self) -> &[Blob] {
+        &self.tail
     }
 }
 
@@ -312,7 +603,8 @@ impl SavedField {
 /// let query = ListQuery::new().limit(10).source(Source::Update);
 /// # let _ = query;
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ListQuery {
     /// Only those made before this one.
@@ -327,6 +619,8 @@ pub struct ListQuery {
     pub metadata: BTreeMap<String, Value>,
     /// Only this one.
     pub only: Option<CheckpointId>,
+    /// Only those that this run made.
+    pub run: Option<String>,
 }
 
 impl ListQuery {
@@ -361,22 +655,23 @@ impl ListQuery {
         self
     }
 
-    /// Whether a checkpoint is asked for, the limit aside.
-    pub fn matches(&self, record: &CheckpointRecord) -> bool {
-        self.wants(record.id, record.source, record.step, &record.metadata)
+    /// Only this one.
+    pub fn only(self, only: CheckpointId) -> Self {
+        Self { only: Some(only), ..self }
     }
 
-    pub(crate) fn wants(
-        &self,
-        id: CheckpointId,
-        source: Source,
-        step: i64,
-        metadata: &BTreeMap<String, Value>,
-    ) -> bool {
-        self.before.is_none_or(|before| id < before)
-            && self.only.is_none_or(|only| id == only)
-            && self.source.is_none_or(|wanted| source == wanted)
-            && self.step.is_none_or(|wanted| step == wanted)
-            && self.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value))
+    /// Only those that this run made.
+    pub fn run(self, run: impl Into<String>) -> Self {
+        Self { run: Some(run.into()), ..self }
+    }
+
+    /// Whether a checkpoint is asked for, the limit aside.
+    pub fn matches(&self, record: &CheckpointRecord) -> bool {
+        self.before.is_none_or(|before| record.id < before)
+            && self.only.is_none_or(|only| record.id == only)
+            && self.source.is_none_or(|wanted| record.source == wanted)
+            && self.step.is_none_or(|wanted| record.step == wanted)
+            && self.run.as_deref().is_none_or(|wanted| record.run() == Some(wanted))
+            && self.metadata.iter().all(|(key, value)| record.metadata.get(key) == Some(value))
     }
 }

@@ -147,6 +147,7 @@ const CLAUSES: &[(&str, fn(Stage) -> Trying)] = clauses! {
         values_outlive_the_run_that_wrote_them,
         a_thread_goes_with_its_last_run,
         what_a_deleted_run_wrote_is_not_taken_up_again,
+        answers_go_with_the_run_that_was_given_them,
         writes_that_a_deleted_run_did_not_take_up_stay,
         a_sound_checkpointer_has_nothing_to_sweep;
     prune:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::control::Reader;
 use super::writes::{TASKS, decode_send, encode_send, finished_mark, marked_version, newer_version};
 use crate::call::{Goto, Send};
-use crate::checkpoint::{Few, SavedField, TaskRecord, WriteRecord};
+use crate::checkpoint::{SavedField, TaskRecord, WriteRecord};
 use crate::index::{ChannelIx, NodeIx};
 use crate::names::{DEFAULT_HANDLER, HANDLER_OF, START};
 use crate::plan::{Now, Piece, Plan, SavedFields};
@@ -166,7 +166,7 @@ impl Bridge {
         lost: &mut Vec<String>,
     ) -> Result<TaskRecord, String> {
         let finished = record.is_finished();
-        let mut kept = Few::new();
+        let mut kept = Vec::new();
         let mut version = self.version;
         let mut of_version: Vec<WriteRecord> = Vec::new();
         for write in std::mem::take(&mut record.writes) {
@@ -252,7 +252,7 @@ fn fields_of(plan: &Plan, version: u32, writes: Vec<WriteRecord>) -> Result<Vec<
     }
     let writes = writes.into_iter().map(|write| (write.channel.to_string(), write.value, write.overwrite));
     let migrated = migrated_writes(plan, version, writes)?.into_iter();
-    Ok(migrated.map(|(name, value, overwrite)| WriteRecord { channel: name.into(), value, overwrite }).collect())
+    Ok(migrated.map(|(name, value, overwrite)| WriteRecord::new(name, value).with_overwrite(overwrite)).collect())
 }
 
 /// Writes of an earlier version: names, values, and whether they replace what is there.
@@ -284,7 +284,7 @@ pub(super) fn migrated_state(plan: &Plan, version: u32, saved: &[SavedField]) ->
     plan.evolution.migrate(version, plan.version, &mut fields)?;
     let mut migrated = Vec::new();
     for (name, pieces) in fields.into_fields() {
-        let mut field = SavedField::new(name.as_str().into(), None, Vec::new());
+        let mut field = SavedField::new(name.as_str(), None, Vec::new());
         for piece in pieces {
             let bytes = piece.bytes().map_err(|why| format!("field `{name}`: {why}"))?;
             if piece.is_whole { field.whole = Some(bytes) } else { field.tail.push(bytes) }

@@ -135,7 +135,7 @@ impl Run {
             return Ok(());
         }
         let thread = self.shared.thread.clone().unwrap_or_else(|| "".into());
-        let scribe = Scribe::new(&self.plan.texts, thread);
+        let scribe = Scribe { thread, run: None };
         let name = &self.plan.nodes[self.tasks[ix].node].name;
         let record =
             writes.record(&self.plan, &scribe, TaskId::NULL, "".into()).map_err(|error| match error.of_value() {
@@ -205,18 +205,8 @@ fn failed(error: crate::CacheError) -> Error {
 
 fn cached_writes(bytes: &Bytes) -> Result<crate::TaskRecord, String> {
     let entries: Vec<(String, Vec<u8>, bool)> = decode(bytes).map_err(|e| e.to_string())?;
-    let writes = entries.into_iter().map(|(channel, value, overwrite)| crate::WriteRecord {
-        channel: channel.into(),
-        value: value.into(),
-        overwrite,
-    });
-    Ok(crate::TaskRecord {
-        task: TaskId::NULL,
-        path: "".into(),
-        writes: writes.collect(),
-        error: None,
-        handled: false,
-        interrupts: None,
-        resume: None,
-    })
+    let write = |(channel, value, overwrite): (String, Vec<u8>, bool)| {
+        crate::WriteRecord::new(channel, value.into()).with_overwrite(overwrite)
+    };
+    Ok(crate::TaskRecord::new(TaskId::NULL, "").with_writes(entries.into_iter().map(write).collect()))
 }

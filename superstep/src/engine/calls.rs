@@ -55,7 +55,7 @@ pub(crate) struct CallDesk {
 
 impl CallDesk {
     pub(super) fn new(run: &Run, checkpoint: CheckpointId) -> Arc<Self> {
-        let known = if run.replaying { Vec::new() } else { run.pending.tasks.to_vec() };
+        let known = if run.replaying { Vec::new() } else { run.pending.tasks.clone().into_iter().collect() };
         Arc::new(Self {
             plan: run.plan.clone(),
             cache: run.cache().cloned(),
@@ -98,7 +98,7 @@ impl CallDesk {
         if saver.durability == Durability::Exit {
             return Ok(());
         }
-        let record = Box::new(writes.record(&self.plan, &saver.scribe, id, "".into())?);
+        let record = writes.record(&self.plan, &saver.scribe, id, "".into())?;
         Ok(saver.put_writes(saved, record).await?)
     }
 

@@ -7,14 +7,13 @@ use super::inspect::{Subgraph, TaskViews};
 use super::run::Run;
 use super::tasks;
 use crate::call::{lock, with_node_metadata};
-use crate::checkpoint::{Interrupt, SharedMap};
+use crate::checkpoint::{Interrupt, Metadata};
 use crate::error::Error;
 use crate::snapshot::{CheckpointRef, StateSnapshot};
 use crate::stream::{
     DebugEvent, EventData, MessageEvent, Mode, NodeUpdate, RawEvent, Sink, TaskEnd, TaskMetadata, TaskStart,
 };
 use crate::view::{Fields, ShownWrites};
-use serde_json::Value;
 
 impl Run {
     /// Where this graph's events go, if anywhere.
@@ -146,12 +145,12 @@ impl Run {
     fn task_start(&self, ix: usize, id: crate::TaskId) -> TaskStart {
         let (node, views) = (&self.plan.nodes[self.tasks[ix].node], self.views());
         let (triggers, input) = (views.triggers(ix), views.input(ix));
-        let (metadata, tags) = (self.said_about(ix).into_map(), self.shared.tags.to_vec());
+        let (metadata, tags) = (Arc::unwrap_or_clone(self.said_about(ix)), self.shared.tags.to_vec());
         TaskStart { id, name: node.name.to_string(), triggers, metadata, tags, input }
     }
 
     /// What was said about the run, and about the nodes that a task is in.
-    fn said_about(&self, ix: usize) -> SharedMap<Value> {
+    fn said_about(&self, ix: usize) -> Metadata {
         let outer = self.config.around.as_ref().map_or(&self.shared.metadata, |around| around.metadata());
         with_node_metadata(outer, &self.plan.nodes[self.tasks[ix].node].metadata)
     }

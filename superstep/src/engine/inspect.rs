@@ -236,7 +236,7 @@ fn boxed_state_inside<'a>(
 async fn state_inside(graph: &GraphCore, outer: &Saver, namespace: &str) -> Result<Box<StateSnapshot>, Error> {
     let (saver, thread, namespace) =
         (outer.checkpointer.clone(), outer.thread.clone(), graph.history_namespace(namespace));
-    let saver = Saver::new(saver, thread, namespace, Durability::Sync, outer.ids.clone(), &graph.plan.texts);
+    let saver = Saver::new(saver, thread, namespace, Durability::Sync, outer.ids.clone(), None);
     let saved = (*saver.checkpointer).get(&saver.thread, &saver.namespace, None).await?;
     let looking = Looking { live: true, deep: true, reading: Reading::Whole };
     Ok(Box::new(snapshot_of(graph, &saver, saved, looking).await?.typed()))

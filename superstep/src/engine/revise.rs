@@ -10,12 +10,12 @@ use super::begin::{no_value, unencodable_input};
 use super::live::{Live, Start};
 use super::paths::Paths;
 use super::run::{DEFAULT_LIMIT, RunInput};
-use super::save::{Draft, Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
+use super::save::{Header, Journal, Loaded, Pending, Reading, Saver, TooDeep};
 use super::seed::StepSeed;
 use super::tasks::{self, Task};
 use super::writes::TaskWrites;
 use crate::call::{AnyOutcome, Context, Place, RunShared};
-use crate::checkpoint::{CheckpointRecord, SharedMap, Source, TaskRecord};
+use crate::checkpoint::{CheckpointRecord, Source, TaskRecord};
 use crate::error::{Error, ErrorKind};
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::index::{Ix, NodeIx};
@@ -141,11 +141,9 @@ impl<'a> Reviser<'a> {
     ) -> Result<CheckpointId, Error> {
         let id = self.saver.ids.next(step);
         let parents = self.record.as_ref().map(|r| r.parents.clone()).unwrap_or_default();
-        let mut draft = Draft::new(&self.saver.scribe.labels, None, SharedMap::default(), parents);
-        draft.set_tasks(writes);
         let header = Header { id, parent, base, head: self.head, source, step };
-        self.saver.fill(&mut draft, self.plan, &mut self.live, header)?;
-        self.saver.put(&mut draft).await?;
+        let record = self.saver.record(self.plan, &mut self.live, header)?;
+        self.saver.put(record.with_parents(parents).with_writes(writes)).await?;
         Ok(id)
     }
 

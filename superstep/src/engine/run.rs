@@ -10,11 +10,11 @@ use tracing::Instrument;
 use super::apply::{Applied, apply_step};
 use super::calls::{CallDesk, CallWrites};
 use super::live::{Live, Start};
-use super::save::{Draft, Pending, Saver};
+use super::save::{Pending, Saver};
 use super::tasks::{self, Task, TaskPath};
 use crate::cache::Cache;
 use crate::call::{AnyCommand, NodeError, NullResume, ParentCommand, ReplayState, RunShared, TaskContext, lock};
-use crate::checkpoint::{Durability, Interrupt, SharedMap, Source};
+use crate::checkpoint::{Ancestors, Durability, Interrupt, Source, TaskRecord};
 use crate::error::{Error, ErrorKind, InvalidUpdate, TaskError};
 use crate::id::{CheckpointId, name_key};
 use crate::index::{ChannelIx, NodeIx};
@@ -34,7 +34,7 @@ pub(crate) struct LoopConfig {
     /// The checkpoint to start from.
     pub(crate) checkpoint: Option<CheckpointId>,
     /// The checkpoints of the graphs around this one, by namespace.
-    pub(crate) ancestors: SharedMap<CheckpointId>,
+    pub(crate) ancestors: Ancestors,
     pub(crate) nested: bool,
     /// How deep it is inside others: 1 if it is in none.
     pub(crate) level: usize,
@@ -142,8 +142,8 @@ pub(crate) struct Run {
     pub(super) unshown: Vec<(Mode, EventData)>,
     pub(super) desk: Option<Arc<CallDesk>>,
     pub(super) previous_value: Option<Value>,
-    /// The record of the next checkpoint, if someone saves it.
-    pub(super) draft: Option<Box<Draft>>,
+    /// What the step's only task wrote, to be saved with the checkpoint of the step.
+    pub(super) unsaved: Option<TaskRecord>,
     pub(super) namespace_key: u64,
     /// The input, if only the end of the run is saved: it must not be lost with a state that cannot be.
     pub(super) input: Option<Start>,
@@ -170,10 +170,6 @@ impl Run {
         let around = config.around.as_ref().and_then(|task| task.store.clone());
         let store = around.or(store).filter(|_| shared.store.is_none());
         let namespace_key = name_key(&config.namespace);
-        let draft = saver.as_ref().map(|saver| {
-            let (run, metadata) = (shared.run_id().shared(), shared.metadata.clone());
-            Draft::new(&saver.scribe.labels, Some(run), metadata, config.ancestors.clone())
-        });
         Self {
             live: Live::empty(&plan),
             plan,
@@ -199,7 +195,7 @@ impl Run {
             unshown: Vec::new(),
             desk: None,
             previous_value: None,
-            draft,
+            unsaved: None,
             namespace_key,
             input: None,
             is_torn: false,
@@ -599,7 +595,7 @@ impl Run {
         let mut drops = Drops::default();
         drops.each(tasks);
         drops.one(pending.null);
-        drops.each(pending.tasks.into_list());
+        drops.each(pending.tasks.into_values());
         drops.one((input, start));
         drops.each(sends);
         drops.each(scratch);

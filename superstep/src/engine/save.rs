@@ -1,17 +1,15 @@
 //! The way to the checkpointer: what changed is encoded, saved in order, and read back.
 
-mod draft;
 mod journal;
 mod queue;
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Poller, Poll};
+use std::task::Poll;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 
-pub(crate) use self::draft::Draft;
 pub(crate) use self::journal::{Entry, Journal};
 use self::journal::{TailSize, size_of};
 use self::queue::SaveQueue;
@@ -21,50 +19,27 @@ use super::control;
 use super::live::{Former, Live, MOST_STEPS};
 use super::writes::{TaskWrites, version_mark};
 use crate::checkpoint::{
-    CheckpointError, CheckpointRecord, Checkpointer, Durability, Epoch, FORMAT, Few, FieldRecord, FieldValue, Labels,
-    Lease, ListQuery, Refill, SavedCheckpoint, SavedField, Saving, Source, TaskRecord, Texts, WriteRecord,
+    CheckpointError, CheckpointRecord, Checkpointer, Durability, Epoch, FORMAT, FieldRecord, FieldValue, Lease,
+    ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
 use crate::error::CodecError;
-use crate::id::{ByTask, CheckpointId, IdSource, TaskId};
-use crate::index::{ChannelIx, Ix};
+use crate::id::{CheckpointId, IdSource, TaskId};
 use crate::plan::Plan;
 use crate::state::Scratch;
 use crate::state::erased::{Snapshot, Writes};
-use crate::value::Blob;
 use crate::wall::{Panicked, caught};
 
-/// What turns writes into records: the names of the graph and of the thread.
+/// What records say of whoever makes them.
 #[derive(Clone)]
 pub(crate) struct Scribe {
-    pub(crate) labels: Arc<Labels>,
     pub(crate) thread: Arc<str>,
+    pub(crate) run: Option<Arc<str>>,
 }
 
 impl Scribe {
-    pub(crate) fn new(texts: &Arc<Texts>, thread: Arc<str>) -> Self {
-        Self { labels: Labels::new(texts.clone()), thread }
-    }
-
     /// Why something cannot be part of a checkpoint that is being made.
     pub(crate) fn unsavable(&self, what: impl Into<String>, why: &dyn std::fmt::Display) -> CheckpointError {
         CheckpointError::codec(&*self.thread, "being made", what, why.to_string())
-    }
-
-    /// The record of a write to a channel.
-    pub(crate) fn write(
-        &self,
-        into: &mut Refill<'_, WriteRecord, 2>,
-        channel: ChannelIx,
-        value: Blob,
-        overwrite: bool,
-    ) {
-        match into.slot() {
-            Some(slot) => {
-                slot.channel.point_to(&self.labels, channel.get());
-                (slot.value, slot.overwrite) = (value, overwrite);
-            }
-            None => into.put(WriteRecord { channel: self.labels.name(channel.get()), value, overwrite }),
-        }
     }
 }
 
@@ -131,23 +106,20 @@ pub(crate) struct Pending {
     /// What a caller brought along.
     pub(crate) null: TaskWrites,
     /// Its records, in the order in which they came: a checkpointer keeps what came first.
-    pub(crate) null_log: Few<WriteRecord, 2>,
+    pub(crate) null_log: Vec<WriteRecord>,
     pub(crate) null_resume: Option<Value>,
-    pub(crate) tasks: ByTask<(TaskId, TaskWrites)>,
+    pub(crate) tasks: IndexMap<TaskId, TaskWrites>,
     /// Those of which something is to be saved at the end of the run.
     pub(crate) unsaved: Vec<TaskId>,
 }
 
 impl Pending {
     pub(crate) fn of(&self, task: TaskId) -> Option<&TaskWrites> {
-        self.tasks.get(task).map(|(_, writes)| writes)
+        self.tasks.get(&task)
     }
 
     pub(crate) fn set(&mut self, task: TaskId, writes: TaskWrites) {
-        match self.tasks.place(task) {
-            Some(place) => self.tasks[place].1 = writes,
-            None => self.tasks.push((task, writes)),
-        }
+        self.tasks.insert(task, writes);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -166,10 +138,10 @@ impl Saver {
         namespace: impl Into<Arc<str>>,
         durability: Durability,
         ids: Arc<IdSource>,
-        texts: &Arc<Texts>,
+        run: Option<Arc<str>>,
     ) -> Self {
         let namespace = namespace.into();
-        let scribe = Scribe::new(texts, thread.clone());
+        let scribe = Scribe { thread: thread.clone(), run };
         let epoch = Epoch::from_u64(0);
         Self { checkpointer, scribe, thread, namespace, durability, ids, epoch, older: None, queue: Arc::default() }
     }
@@ -237,7 +209,7 @@ impl Saver {
         let id = record.id;
         self.check(&record)?;
         self.ids.met(id);
-        let bridge = (*record.shape != *plan.texts.shape).then(|| Bridge::read(plan, &record.shape)).transpose();
+        let bridge = (record.shape != plan.labels.shape).then(|| Bridge::read(plan, &record.shape)).transpose();
         let bridge = bridge.map_err(|why| self.fail(id, "triggers", why))?;
         let bridge = bridge.map(|bridge| self.of_this_graph(plan, bridge, |bridge| bridge.is_of_another_graph(plan)));
         let bridge = bridge.transpose()?;
@@ -386,30 +358,31 @@ impl Saver {
     }
 
     /// Makes the record of a checkpoint: what changed in the live state since the last one.
-    pub(crate) fn fill(
+    pub(crate) fn record(
         &self,
-        draft: &mut Draft,
         plan: &Plan,
         live: &mut Live,
         header: Header,
-    ) -> Result<(), CheckpointError> {
-        let record = draft.next(header);
-        self.fill_changed(&mut record.fields, plan, live, record.id)?;
-        let control = control::encode(plan, live);
-        record.control = control.map_err(|why| self.fail(record.id, "what comes next", why))?;
-        Ok(())
+    ) -> Result<CheckpointRecord, CheckpointError> {
+        let Header { id, parent, base, head, source, step } = header;
+        let mut record = CheckpointRecord::new(id, source, step);
+        (record.parent, record.base, record.head) = (parent, base, head);
+        record.run = self.scribe.run.clone();
+        record.shape = plan.labels.shape.clone();
+        record.fields = self.changed_fields(plan, live, id)?;
+        record.control = control::encode(plan, live).map_err(|why| self.fail(id, "what comes next", why))?;
+        Ok(record)
     }
 
     /// The fields that changed since the last checkpoint; the journal begins anew.
-    fn fill_changed(
+    fn changed_fields(
         &self,
-        fields: &mut Few<FieldRecord, 1>,
         plan: &Plan,
         live: &mut Live,
         id: CheckpointId,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<Vec<FieldRecord>, CheckpointError> {
         let Journal { changed, tails, gone } = live.journal.get_or_insert_default();
-        let mut fields = Refill::after(fields, 0);
+        let mut fields = Vec::with_capacity(changed.len() + gone.len());
         for (field, entry) in changed.drain(..) {
             if plan.untracked.contains(&field) {
                 continue;
@@ -435,46 +408,46 @@ impl Saver {
                     }
                 }
             };
-            let (labels, place) = (&self.scribe.labels, plan.channel_of_field(field).get());
-            match fields.slot() {
-                Some(slot) => {
-                    slot.name.point_to(labels, place);
-                    slot.value = value;
-                }
-                None => fields.put(FieldRecord { name: labels.name(place), value }),
-            }
+            fields.push(FieldRecord::new(plan.label(plan.channel_of_field(field)), value));
         }
-        gone.drain(..).for_each(|name| fields.put(FieldRecord { name, value: FieldValue::Absent }));
-        fields.end();
-        Ok(())
+        fields.extend(gone.drain(..).map(|name| FieldRecord::new(name, FieldValue::Absent)));
+        Ok(fields)
     }
 
     /// Saves a checkpoint: at once with durability `sync`, else after what was saved before.
-    pub(crate) async fn put(&self, draft: &mut Draft) -> Result<(), CheckpointError> {
-        self.save(Job::Checkpoint(draft)).await
+    pub(crate) async fn put(&self, mut record: CheckpointRecord) -> Result<(), CheckpointError> {
+        if self.older.is_some() {
+            let base = record.base;
+            let writes = record.writes.iter_mut().map(|task| &mut task.writes);
+            writes.for_each(|writes| *writes = self.marked(base, std::mem::take(writes)));
+        }
+        self.save(Job::Checkpoint(record)).await
     }
 
     pub(crate) async fn put_writes(
         &self,
         checkpoint: CheckpointId,
-        task: Box<TaskRecord>,
+        mut task: TaskRecord,
     ) -> Result<(), CheckpointError> {
+        // The log of a caller's writes is marked where writes of this version begin.
+        if task.task != TaskId::NULL {
+            task.writes = self.marked(Some(checkpoint), task.writes);
+        }
         self.save(Job::Writes(checkpoint, task)).await
     }
 
-    async fn save(&self, job: Job<'_>) -> Result<(), CheckpointError> {
+    async fn save(&self, job: Job) -> Result<(), CheckpointError> {
         let _turn = self.queue.turn().await;
         if self.durability != Durability::Async {
             self.queue.settle().await?;
-            let mut saving = self.start(job);
-            return self.queue.note(std::future::poll_fn(|cx| poll_save(&mut saving, cx)).await);
+            return self.queue.note(caught_save(job.save(&*self.checkpointer, self.lease())).await);
         }
         if self.queue.len() >= self.most_under_way() {
             self.queue.settle().await?;
         }
         self.queue.check()?;
-        let mut saving = self.start(job);
-        match std::future::poll_fn(|cx| Poll::Ready(poll_save(&mut saving, cx))).await {
+        let mut saving = Box::pin(self.save_beside(job));
+        match std::future::poll_fn(|cx| Poll::Ready(saving.as_mut().poll(cx))).await {
             Poll::Ready(result) => self.queue.note(result),
             Poll::Pending => {
                 self.queue.add(tokio::spawn(saving));
@@ -483,35 +456,16 @@ impl Saver {
         }
     }
 
-    fn start(&self, job: Job<'_>) -> Saving {
-        match job {
-            Job::Checkpoint(draft) => self.start_checkpoint(draft),
-            Job::Writes(at, mut task) => {
-                // The log of a caller's writes is marked where writes of this version begin.
-                if task.task != TaskId::NULL {
-                    task.writes = self.marked(Some(at), task.writes);
-                }
-                begun(|| (*self.checkpointer).put_writes(self.lease(), at, *task))
-            }
-        }
-    }
-
-    #[inline]
-    fn start_checkpoint(&self, draft: &mut Draft) -> Saving {
-        let record = &mut draft.record;
-        if self.older.is_some() {
-            let base = record.base;
-            let writes = record.writes.iter_mut().map(|task| &mut task.writes);
-            writes.for_each(|writes| *writes = self.marked(base, std::mem::take(writes)));
-        }
-        let saving = begun(|| (*self.checkpointer).put(self.lease(), record));
-        draft.let_go();
-        saving
+    /// A save that needs nothing of the run. It has begun when it was polled once.
+    fn save_beside(&self, job: Job) -> impl Future<Output = Result<(), CheckpointError>> + Send + use<> {
+        let (checkpointer, epoch) = (self.checkpointer.clone(), self.epoch);
+        let (thread, namespace) = (self.thread.clone(), self.namespace.clone());
+        async move { caught_save(job.save(&*checkpointer, Lease::new(&thread, &namespace, epoch))).await }
     }
 
     /// Writes under a checkpoint; if an earlier version of the state made the checkpoint, they say that they are of
     /// this one.
-    pub(crate) fn marked(&self, checkpoint: Option<CheckpointId>, writes: Few<WriteRecord, 2>) -> Few<WriteRecord, 2> {
+    pub(crate) fn marked(&self, checkpoint: Option<CheckpointId>, writes: Vec<WriteRecord>) -> Vec<WriteRecord> {
         match self.older {
             Some((older, version)) if checkpoint == Some(older) && !writes.is_empty() => {
                 std::iter::once(version_mark(version)).chain(writes).collect()
@@ -572,21 +526,20 @@ fn decode_pending(
             pending.null_resume = writes.rest_mut().resume.take().and_then(|mut answers| answers.given.pop());
             pending.null = writes;
         } else {
-            pending.tasks.push((task, writes));
+            pending.tasks.insert(task, writes);
         }
     }
     Ok(pending)
 }
 
-/// A save that a checkpointer was asked for; a panic of it is a save that failed.
-#[inline]
-fn begun(save: impl FnOnce() -> Saving) -> Saving {
-    caught(save).unwrap_or_else(|panicked| Saving::done(Err(save_panicked(&panicked))))
-}
-
-#[inline]
-fn poll_save(saving: &mut Saving, cx: &mut Poller<'_>) -> Poll<Result<(), CheckpointError>> {
-    caught(|| Pin::new(saving).poll(cx)).unwrap_or_else(|panicked| Poll::Ready(Err(save_panicked(&panicked))))
+/// A save by a checkpointer; a panic of it is a save that failed.
+async fn caught_save(saving: impl Future<Output = Result<(), CheckpointError>>) -> Result<(), CheckpointError> {
+    let mut saving = std::pin::pin!(saving);
+    std::future::poll_fn(|cx| {
+        let polled = caught(|| saving.as_mut().poll(cx));
+        polled.unwrap_or_else(|panicked| Poll::Ready(Err(save_panicked(&panicked))))
+    })
+    .await
 }
 
 #[cold]
@@ -623,7 +576,16 @@ fn misfit(saved: &[u8], error: CodecError) -> CodecError {
 }
 
 /// Something to save.
-enum Job<'a> {
-    Checkpoint(&'a mut Draft),
-    Writes(CheckpointId, Box<TaskRecord>),
+enum Job {
+    Checkpoint(CheckpointRecord),
+    Writes(CheckpointId, TaskRecord),
+}
+
+impl Job {
+    async fn save(self, checkpointer: &dyn Checkpointer, lease: Lease<'_>) -> Result<(), CheckpointError> {
+        match self {
+            Self::Checkpoint(record) => checkpointer.put(lease, record).await,
+            Self::Writes(at, task) => checkpointer.put_writes(lease, at, task).await,
+        }
+    }
 }

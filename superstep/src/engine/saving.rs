@@ -1,6 +1,7 @@
 //! What a run saves, and when: checkpoints at the end of steps, writes at the end of tasks.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::run::Run;
 use super::save::Header;
 use super::tasks::{self, Task, TaskPath};
 use super::writes::TaskWrites;
-use crate::checkpoint::{Durability, Name, Source};
+use crate::checkpoint::{CheckpointRecord, Durability, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
 use crate::index::NodeIx;
@@ -52,11 +53,8 @@ impl Run {
     }
 
     /// Where a task stands in the order in which writes are applied.
-    fn path_name(&self, ix: usize) -> Name {
-        match &self.saver {
-            Some(saver) => tasks::path_name(&self.plan, &saver.scribe.labels, &self.tasks, ix),
-            None => tasks::path_text(&self.plan, &self.tasks, ix).into_owned().into(),
-        }
+    fn path_name(&self, ix: usize) -> Arc<str> {
+        tasks::path_name(&self.plan, &self.tasks, ix)
     }
 
     /// Ends a step: a new checkpoint, saved now unless only the end of the run is saved.
@@ -98,31 +96,32 @@ impl Run {
         let node = *node;
         let Some(saver) = &self.saver else { return Ok(()) };
         let record = writes.record(&self.plan, &saver.scribe, id, path);
-        let record = record.map_err(|error| self.given_by(node, error))?;
-        if let Some(draft) = &mut self.draft {
-            draft.set_tasks(vec![record]);
-        }
+        self.unsaved = Some(record.map_err(|error| self.given_by(node, error))?);
         Ok(())
     }
 
     async fn save_checkpoint(&mut self, step: i64) -> Result<(), Error> {
-        let is_filled = self.fill_draft(step)?;
-        match (&self.saver, &mut self.draft) {
-            (Some(saver), Some(draft)) if is_filled => Ok(saver.put(draft).await?),
+        let record = self.make_record(step)?;
+        match (&self.saver, record) {
+            (Some(saver), Some(record)) => Ok(saver.put(record).await?),
             _ => Ok(()),
         }
     }
 
     /// Makes the record of the live state, if there is someone to save it.
-    fn fill_draft(&mut self, step: i64) -> Result<bool, Error> {
-        let (Some(saver), Some(draft)) = (&self.saver, &mut self.draft) else { return Ok(false) };
-        let (Some(id), Some(source)) = (self.checkpoint, self.source) else { return Ok(false) };
+    fn make_record(&mut self, step: i64) -> Result<Option<CheckpointRecord>, Error> {
+        let (Some(saver), Some(id), Some(source)) = (&self.saver, self.checkpoint, self.source) else {
+            return Ok(None);
+        };
         let header = Header { id, parent: self.saved, base: self.saved, head: self.head, source, step };
-        saver.fill(draft, &self.plan, &mut self.live, header)?;
+        let mut record = saver.record(&self.plan, &mut self.live, header)?;
+        record.metadata = self.shared.metadata.clone();
+        record.parents = self.config.ancestors.clone();
+        record.writes.extend(self.unsaved.take());
         self.previous = self.saved;
         self.saved = Some(id);
         self.head = Some(id);
-        Ok(true)
+        Ok(Some(record))
     }
 
     /// With durability `exit`: the last checkpoint, and what was written after it.
@@ -169,9 +168,9 @@ impl Run {
         self.save_checkpoint(self.step - 1).await
     }
 
-    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites, path: Name) -> Result<(), Error> {
+    async fn save_record(&mut self, id: TaskId, writes: &mut TaskWrites, path: Arc<str>) -> Result<(), Error> {
         let (Some(saver), Some(checkpoint)) = (&mut self.saver, self.saved) else { return Ok(()) };
-        let record = Box::new(writes.record(&self.plan, &saver.scribe, id, path)?);
+        let record = writes.record(&self.plan, &saver.scribe, id, path)?;
         Ok(saver.put_writes(checkpoint, record).await?)
     }
 
@@ -190,8 +189,7 @@ impl Run {
         let resume = self.pending.null_resume.clone().map(|v| Value::Array(vec![v]));
         let writes = self.pending.null_log.clone();
         let record = TaskWrites::default().record(&self.plan, &saver.scribe, TaskId::NULL, "".into());
-        let mut record = Box::new(record?);
-        (record.writes, record.resume) = (writes, resume);
+        let record = record?.with_writes(writes).with_resume(resume);
         Ok(saver.put_writes(checkpoint, record).await?)
     }
 

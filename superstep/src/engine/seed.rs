@@ -15,7 +15,7 @@ use crate::call::{
     Answering, Answers, CallHost, Context, NodeError, NullResume, Place, Pulse, ReplayState, RunShared, Slot,
     TaskContext, Waiting,
 };
-use crate::checkpoint::SharedMap;
+use crate::checkpoint::Ancestors;
 use crate::id::{CheckpointId, TaskId};
 use crate::store::Store;
 
@@ -37,7 +37,7 @@ pub(crate) struct StepSeed {
     pub(crate) step: i64,
     pub(crate) stop: i64,
     level: usize,
-    ancestors: SharedMap<CheckpointId>,
+    ancestors: Ancestors,
     null_resume: Arc<NullResume>,
     resume_map: Option<Arc<BTreeMap<String, Value>>>,
     resuming: Option<bool>,
@@ -92,7 +92,7 @@ impl StepSeed {
             step,
             stop: step + 2,
             level: 1,
-            ancestors: SharedMap::default(),
+            ancestors: Ancestors::default(),
             null_resume: Arc::default(),
             resume_map: None,
             resuming: None,

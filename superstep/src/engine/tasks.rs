@@ -9,7 +9,6 @@ use super::cached::CacheTurn;
 use super::live::{Former, Live, Start};
 use super::writes::TaskWrites;
 use crate::call::{NodeError, TimeoutPolicy};
-use crate::checkpoint::{Labels, Name};
 use crate::id::{CheckpointId, TaskId, name_key};
 use crate::index::{ChannelIx, NodeIx};
 use crate::plan::Plan;
@@ -157,7 +156,7 @@ pub(crate) fn task_id(
 /// The place of a task in the order in which writes are applied, as text.
 pub(crate) fn path_text<'a>(plan: &'a Plan, tasks: &[Task], task: usize) -> Cow<'a, str> {
     match tasks[task].path {
-        TaskPath::Pull => Cow::Borrowed(&plan.texts.texts[plan.path_text(tasks[task].node)]),
+        TaskPath::Pull => Cow::Borrowed(&plan.labels.names[plan.path_text(tasks[task].node)]),
         TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}", 0).into(),
         TaskPath::Handler { of } => match tasks[of].path {
             TaskPath::Push(ix) => format!("~__pregel_push, {ix:010}, {:010}, node_error_handler, {:010}", 0, 0).into(),
@@ -166,10 +165,10 @@ pub(crate) fn path_text<'a>(plan: &'a Plan, tasks: &[Task], task: usize) -> Cow<
     }
 }
 
-/// The same, as a name in records.
-pub(crate) fn path_name(plan: &Plan, labels: &Arc<Labels>, tasks: &[Task], task: usize) -> Name {
+/// The same, as records have it.
+pub(crate) fn path_name(plan: &Plan, tasks: &[Task], task: usize) -> Arc<str> {
     match path_text(plan, tasks, task) {
-        Cow::Borrowed(_) => labels.name(plan.path_text(tasks[task].node)),
+        Cow::Borrowed(_) => plan.labels.names[plan.path_text(tasks[task].node)].clone(),
         Cow::Owned(text) => text.into(),
     }
 }

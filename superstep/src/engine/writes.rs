@@ -1,11 +1,13 @@
 //! What a task wrote, in memory.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::save::Scribe;
 use crate::call::{Answers, Send, TimeoutPolicy};
-use crate::checkpoint::{CheckpointError, Interrupt, Name, Refill, TaskRecord, WriteRecord};
+use crate::checkpoint::{CheckpointError, Interrupt, TaskRecord, WriteRecord};
 use crate::error::{CodecError, TaskError};
 use crate::id::TaskId;
 use crate::index::ChannelIx;
@@ -56,11 +58,11 @@ const UNSAVED: &str = "__unsaved__";
 
 /// What a task that wrote nothing has written.
 pub(super) fn finished_mark() -> WriteRecord {
-    WriteRecord { channel: NO_WRITES.into(), value: Blob::default(), overwrite: false }
+    WriteRecord::new(NO_WRITES, Blob::default())
 }
 
 pub(super) fn version_mark(version: u32) -> WriteRecord {
-    WriteRecord { channel: VERSION.into(), value: version.to_be_bytes().as_slice().into(), overwrite: false }
+    WriteRecord::new(VERSION, version.to_be_bytes().as_slice().into())
 }
 
 /// The version that a write marks, if it is such a mark.
@@ -191,20 +193,21 @@ impl TaskWrites {
         &mut self,
         plan: &Plan,
         scribe: &Scribe,
-        into: &mut Refill<'_, WriteRecord, 2>,
+        into: &mut Vec<WriteRecord>,
     ) -> Result<(), CheckpointError> {
         self.encode(plan, scribe)?;
         for (put, bytes) in self.puts.places().iter().zip(&self.encoded) {
             let field = put.field;
             if bytes.is_empty() {
-                into.put(WriteRecord { channel: UNSAVED.into(), value: Blob::default(), overwrite: false });
+                into.push(WriteRecord::new(UNSAVED, Blob::default()));
                 continue;
             }
             if !plan.untracked.contains(&field) && !plan.kind(field).is_managed() {
-                scribe.write(into, plan.channel_of_field(field), bytes.clone(), put.overwrite);
+                let write = WriteRecord::new(plan.label(plan.channel_of_field(field)), bytes.clone());
+                into.push(write.with_overwrite(put.overwrite));
                 if put.is_change() {
                     let value = Blob::from(plan.fields()[field].name().as_bytes());
-                    into.put(WriteRecord { channel: WHOLE.into(), value, overwrite: false });
+                    into.push(WriteRecord::new(WHOLE, value));
                 }
             }
         }
@@ -217,23 +220,18 @@ impl TaskWrites {
         plan: &Plan,
         scribe: &Scribe,
         task: TaskId,
-        path: Name,
+        path: Arc<str>,
     ) -> Result<TaskRecord, CheckpointError> {
-        let mut record = TaskRecord::new(task, path);
-        self.encode_puts(plan, scribe, &mut Refill::after(&mut record.writes, 0))?;
-        self.record_after(record.writes.len(), plan, scribe, &mut record)?;
+        let mut record = TaskRecord::new(task, path).with_run(scribe.run.clone());
+        record.writes.reserve_exact(self.puts.len() + self.signals.len() + self.sends().len());
+        self.encode_puts(plan, scribe, &mut record.writes)?;
+        self.add_rest(plan, scribe, &mut record)?;
         Ok(record)
     }
 
-    /// The rest of a record after those of the puts.
-    fn record_after(
-        &self,
-        puts: usize,
-        plan: &Plan,
-        scribe: &Scribe,
-        record: &mut TaskRecord,
-    ) -> Result<(), CheckpointError> {
-        let mut writes = Refill::after(&mut record.writes, puts);
+    /// What a record has beside puts.
+    fn add_rest(&self, plan: &Plan, scribe: &Scribe, record: &mut TaskRecord) -> Result<(), CheckpointError> {
+        let writes = &mut record.writes;
         for (channel, member) in &self.signals {
             let value = match &plan.control[*channel].kind {
                 ControlKind::Join { members } | ControlKind::JoinDeferred { members } => {
@@ -241,21 +239,20 @@ impl TaskWrites {
                 }
                 _ => Blob::default(),
             };
-            scribe.write(&mut writes, *channel, value, false);
+            writes.push(WriteRecord::new(plan.label(*channel), value));
         }
         for send in self.sends() {
             let value =
                 encode_send(plan, send).map_err(|e| scribe.unsavable(format!("a send to `{}`", send.node), &e))?;
-            writes.put(WriteRecord { channel: TASKS.into(), value, overwrite: false });
+            writes.push(WriteRecord::new(TASKS, value));
         }
         if let Some(value) = self.returned() {
             let value = encode(value).map_err(|e| scribe.unsavable("a returned value", &e))?;
-            writes.put(WriteRecord { channel: RETURN.into(), value, overwrite: false });
+            writes.push(WriteRecord::new(RETURN, value));
         }
-        if self.done && writes.filled() == 0 {
-            writes.put(finished_mark());
+        if self.done && writes.is_empty() {
+            writes.push(finished_mark());
         }
-        writes.end();
         for asked in self.interrupts().into_iter().flatten() {
             check_levels(&asked.value).map_err(|e| scribe.unsavable("a question", &e))?;
         }
@@ -334,7 +331,7 @@ fn describe(plan: &Plan, field: usize) -> String {
     format!("field `{}`", plan.fields()[field].name())
 }
 
-type SavedSend<'a> = (std::borrow::Cow<'a, str>, serde_bytes::Bytes2, Option<(Option<u64>, Option<u64>, bool)>);
+type SavedSend<'a> = (std::borrow::Cow<'a, str>, Blob, Option<(Option<u64>, Option<u64>, bool)>);
 
 /// A send as it is saved: node, payload, timeout in milliseconds.
 pub(crate) fn encode_send(plan: &Plan, send: &Send) -> Result<Blob, String> {
@@ -343,7 +340,7 @@ pub(crate) fn encode_send(plan: &Plan, send: &Send) -> Result<Blob, String> {
     let ms =
         |d: Option<std::time::Duration>| d.map(|d| d.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u64::MAX));
     let timeout = send.timeout.as_ref().map(|t| (ms(t.run), ms(t.idle), t.heartbeat_only));
-    let saved: SavedSend<'_> = (send.node.as_ref().into(), serde_bytes::Bytes2(payload), timeout);
+    let saved: SavedSend<'_> = (send.node.as_ref().into(), payload, timeout);
     encode(&saved).map_err(|e| e.to_string())
 }
 
@@ -364,35 +361,5 @@ pub(crate) fn decode_send(bytes: &[u8]) -> Result<Send, crate::CodecError> {
     let ms = |v: Option<u64>| v.map(std::time::Duration::from_millis);
     let timeout =
         timeout.map(|(run, idle, heartbeat_only)| TimeoutPolicy { run: ms(run), idle: ms(idle), heartbeat_only });
-    Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload.0), timeout: timeout.map(Box::new) })
-}
-
-/// Blob as msgpack's own kind of bytes.
-mod serde_bytes {
-    use crate::value::Blob;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    pub(super) struct Bytes2(pub(super) Blob);
-
-    impl Serialize for Bytes2 {
-        fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-            serializer.serialize_bytes(&self.0)
-        }
-    }
-
-    impl<'de> Deserialize<'de> for Bytes2 {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Visitor;
-            impl de::Visitor<'_> for Visitor {
-                type Value = Bytes2;
-                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str("bytes")
-                }
-                fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes2, E> {
-                    Ok(Bytes2(Blob::from(bytes)))
-                }
-            }
-            deserializer.deserialize_bytes(Visitor)
-        }
-    }
+    Ok(Send { node: node.into_owned().into(), payload: Payload::saved(payload), timeout: timeout.map(Box::new) })
 }

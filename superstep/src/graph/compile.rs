@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::call::{AnyNode, AnyOutcome, CacheRule};
-use crate::checkpoint::Texts;
 use crate::engine::is_reserved;
 use crate::error::{BuildError, CompilationError, Hint};
 use crate::graph::build::{GraphDraft, Settings};
@@ -15,8 +14,8 @@ use crate::index::{ChannelIx, Indexed, Ix, NodeIx};
 use crate::names::{DEFAULT_HANDLER, END, HANDLER_OF, ROOT, START};
 use crate::node::NodeRules;
 use crate::plan::{
-    BranchPlan, ControlChannel, ControlKind, Diagnostic, GraphCore, InputMode, NameTable, NodePlan, Numbers, Plan,
-    StopAt, Woken,
+    BranchPlan, ControlChannel, ControlKind, Diagnostic, GraphCore, InputMode, Labels, NameTable, NodePlan, Numbers,
+    Plan, StopAt, Woken,
 };
 use crate::state::erased::{StateType, Typed};
 use crate::state::{FieldKind, FieldSpec, State};
@@ -491,7 +490,7 @@ pub(crate) fn finish(
     let fields = ty.fields();
     rank(&mut nodes);
     let (triggered, seen_len) = wire(&mut nodes, &control, fields);
-    let texts = texts(&nodes, &control, fields);
+    let labels = Labels { names: label_names(&nodes, &control, fields), shape: Blob::default() };
     let of_kind =
         |test: &dyn Fn(FieldKind) -> bool| (0..fields.len()).filter(|f| test(fields[*f].kind)).collect::<Vec<_>>();
     let places = |list: &Option<Vec<String>>| -> Option<Vec<usize>> {
@@ -515,7 +514,7 @@ pub(crate) fn finish(
         lasting: triggered.places().filter(|c| lasting(*c) && !triggered[*c].is_empty()).collect(),
         name: settings.name.as_str().into(),
         kinds: fields.iter().map(|f| f.kind).collect(),
-        texts: Arc::new(Texts { texts, shape: Blob::default() }),
+        labels,
         version: ty.version(),
         evolution: settings.evolution.clone(),
         seen_len,
@@ -538,10 +537,7 @@ pub(crate) fn finish(
         control,
         ty: ty.clone(),
     };
-    let shape = crate::engine::shape(&plan);
-    if let Some(texts) = Arc::get_mut(&mut plan.texts) {
-        texts.shape = shape;
-    }
+    plan.labels.shape = crate::engine::shape(&plan);
     plan
 }
 
@@ -577,12 +573,12 @@ fn wire(
     (triggered, seen_len)
 }
 
-/// The texts that records name: channels, then the paths of the nodes.
-fn texts(
+/// The names that records use: channels, then the paths of the nodes.
+fn label_names(
     nodes: &Indexed<NodeIx, NodePlan>,
     control: &Indexed<ChannelIx, ControlChannel>,
     fields: &[FieldSpec],
-) -> Vec<Box<str>> {
+) -> Vec<Arc<str>> {
     let channels = control.iter().map(|c| c.name.clone()).chain(fields.iter().map(|f| f.name().to_owned()));
     let paths = nodes.iter().map(|n| format!("~__pregel_pull, {}", n.name));
     channels.chain(paths).map(Into::into).collect()

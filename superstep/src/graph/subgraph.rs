@@ -93,11 +93,11 @@ impl<S: State> CompiledStateGraph<S> {
             return None;
         }
         let (checkpointer, thread) = (run.checkpointer.clone()?, run.thread.clone()?);
-        let (ids, texts) = (run.ids().clone(), &self.core.plan.texts);
+        let (ids, run_id) = (run.ids().clone(), run.run_id().shared());
         if !self.core.plan.ty.can_persist() {
             return None;
         }
-        Some(Saver::new(checkpointer, thread, namespace.to_owned(), run.durability, ids, texts))
+        Some(Saver::new(checkpointer, thread, namespace.to_owned(), run.durability, ids, Some(run_id)))
     }
 
     /// Runs the graph inside a task of another one.

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use superstep::{
-    Blob, BoxError, CheckpointId, Command, CompiledStateGraph, END, Entrypoint, Error, ErrorKind, GoOn, JsonInput,
-    JsonState, MappedGraph, MemorySaver, Runtime, START, SavedCheckpoint, Send, Sent, State, StateGraph, Superstep,
+    Blob, BoxError, CheckpointId, CheckpointRecord, Command, CompiledStateGraph, END, Entrypoint, Error, ErrorKind,
+    GoOn, JsonInput, JsonState, MappedGraph, MemorySaver, Runtime, START, SavedCheckpoint, SavedField, Send, Sent,
+    State, StateGraph, Superstep,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -284,22 +285,23 @@ async fn a_node_cannot_answer_questions() {
     assert!(error.to_string().contains("a node cannot answer questions"), "{error}");
 }
 
-type Hand = Box<dyn Fn(&mut SavedCheckpoint) + std::marker::Send>;
+type Hand = Box<dyn Fn(SavedCheckpoint) -> SavedCheckpoint + std::marker::Send>;
 
 /// Gives back checkpoints that were tampered with.
 #[derive(Clone, Default)]
 struct Tampering(Arc<Mutex<Option<Hand>>>);
 
 impl Hook for Tampering {
-    fn read(&self, saved: &mut SavedCheckpoint) {
-        if let Some(tamper) = &*self.0.lock().expect("nobody panics with it") {
-            tamper(saved);
+    fn read(&self, saved: SavedCheckpoint) -> SavedCheckpoint {
+        match &*self.0.lock().expect("nobody panics with it") {
+            Some(tamper) => tamper(saved),
+            None => saved,
         }
     }
 }
 
 /// The errors of a state and of a run over a checkpoint that was tampered with.
-async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + 'static) -> String {
+async fn tampered(tamper: impl Fn(SavedCheckpoint) -> SavedCheckpoint + std::marker::Send + 'static) -> String {
     let Tampering(hand) = Tampering::default();
     let saver = Hooked::new(Tampering(hand.clone()));
     let app = a_b_c().interrupt_before(["c"]).checkpointer(saver).compile().unwrap();
@@ -319,9 +321,18 @@ async fn tampered(tamper: impl Fn(&mut SavedCheckpoint) + std::marker::Send + 's
     run.to_string().replace(&id, "<id>")
 }
 
+fn with_record(saved: SavedCheckpoint, change: impl FnOnce(CheckpointRecord) -> CheckpointRecord) -> SavedCheckpoint {
+    let (record, fields, writes) = saved.into_parts();
+    SavedCheckpoint::new(change(record), fields, writes)
+}
+
+fn with_control(saved: SavedCheckpoint, control: Vec<u8>) -> SavedCheckpoint {
+    with_record(saved, |record| record.with_control(control.into()))
+}
+
 #[tokio::test]
 async fn a_checkpoint_of_a_newer_format_is_refused_by_name() {
-    let words = tampered(|saved| saved.record.format = 200).await;
+    let words = tampered(|saved| with_record(saved, |record| record.with_format(200))).await;
     assert!(
         words.contains("thread `t`, checkpoint <id> has format 200, this release reads up to 1; update superstep"),
         "{words}"
@@ -331,8 +342,10 @@ async fn a_checkpoint_of_a_newer_format_is_refused_by_name() {
 #[tokio::test]
 async fn a_field_that_does_not_decode_is_refused_by_name() {
     let words = tampered(|saved| {
-        let field = saved.fields.iter_mut().find(|f| &*f.name == "topic").expect("it was saved");
-        field.whole = Some(Blob::from(b"\xc1 not msgpack".as_slice()));
+        let (record, mut fields, writes) = saved.into_parts();
+        let field = fields.iter_mut().find(|field| field.name() == "topic").expect("it was saved");
+        *field = SavedField::new("topic", Some(Blob::from(b"\xc1 not msgpack".as_slice())), Vec::new());
+        SavedCheckpoint::new(record, fields, writes)
     })
     .await;
     assert!(words.contains("thread `t`, checkpoint <id>, field `topic`"), "{words}");
@@ -340,7 +353,7 @@ async fn a_field_that_does_not_decode_is_refused_by_name() {
 
 #[tokio::test]
 async fn triggers_that_do_not_decode_are_refused() {
-    let words = tampered(|saved| saved.record.control = Blob::from(b"\xff\xff\xff".as_slice())).await;
+    let words = tampered(|saved| with_control(saved, b"\xff\xff\xff".to_vec())).await;
     assert!(words.contains("thread `t`, checkpoint <id>, triggers"), "{words}");
 }
 
@@ -348,15 +361,16 @@ async fn triggers_that_do_not_decode_are_refused() {
 async fn with_newest(version: &'static [u8]) -> String {
     tampered(|saved| {
         // The first number is the newest version; its last byte is below 128.
-        let rest = saved.record.control.iter().skip_while(|byte| **byte >= 0x80).skip(1).copied();
-        saved.record.control = Blob::from(version.iter().copied().chain(rest).collect::<Vec<u8>>());
+        let rest = saved.record().control().iter().skip_while(|byte| **byte >= 0x80).skip(1).copied();
+        let control = version.iter().copied().chain(rest).collect();
+        with_control(saved, control)
     })
     .await
 }
 
 #[tokio::test]
 async fn numbers_that_no_thread_comes_to_are_refused_by_name() {
-    let words = tampered(|saved| saved.record.step = i64::MAX).await;
+    let words = tampered(|saved| with_record(saved, |record| record.with_step(i64::MAX))).await;
     assert!(words.contains("thread `t`, checkpoint <id>, step: 9223372036854775807 is no number"), "{words}");
     let words = with_newest(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01").await;
     assert!(words.contains("checkpoint <id>, triggers: the newest version, 18446744073709551615, is more"), "{words}");

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use superstep::{
     Blob, BoxError, CachePolicy, CheckpointRecord, Checkpointer, Command, CompiledStateGraph, Context, Durability,
-    Entrypoint, Error, ErrorKind, FieldValue, Final, JsonState, MemoryCache, MemorySaver, MemoryStore, NodeOptions,
-    Previous, Resume, START, SavedCheckpoint, Send, Sent, State, StateGraph, Store, StoreError, Task,
+    Entrypoint, Error, ErrorKind, FieldRecord, FieldValue, Final, JsonState, MemoryCache, MemorySaver, MemoryStore,
+    NodeOptions, Previous, Resume, START, SavedCheckpoint, SavedField, Send, Sent, State, StateGraph, Store,
+    StoreError, Task, TaskRecord, WriteRecord,
 };
 
 use crate::support::hooked::{Hook, Hooked};
@@ -252,23 +253,34 @@ fn deep_bytes(levels: usize) -> Blob {
     Blob::from(bytes)
 }
 
+/// The value that a text stands for.
+fn deepened(value: &Blob) -> Blob {
+    match value.strip_prefix(b"\xa9deep ") {
+        Some(levels) => deep_bytes(std::str::from_utf8(levels).unwrap().parse().unwrap()),
+        None => value.clone(),
+    }
+}
+
 impl Hook for Earlier {
-    fn read(&self, saved: &mut SavedCheckpoint) {
-        for write in saved.writes.iter_mut().flat_map(|task| &mut task.writes) {
-            if let Some(levels) = write.value.strip_prefix(b"\xa9deep ") {
-                write.value = deep_bytes(std::str::from_utf8(levels).unwrap().parse().unwrap());
-            }
-        }
+    fn read(&self, saved: SavedCheckpoint) -> SavedCheckpoint {
+        let (record, fields, writes) = saved.into_parts();
+        let deep = |write: &WriteRecord| {
+            WriteRecord::new(write.channel(), deepened(write.value())).with_overwrite(write.is_overwrite())
+        };
+        let task = |task: TaskRecord| {
+            let writes = task.writes().iter().map(deep).collect();
+            task.with_writes(writes)
+        };
+        SavedCheckpoint::new(record, fields, writes.into_iter().map(task).collect())
     }
 
-    fn write(&self, checkpoint: &mut CheckpointRecord) {
-        for field in &mut checkpoint.fields {
-            if let FieldValue::Whole(whole) = &mut field.value
-                && let Some(levels) = whole.strip_prefix(b"\xa9deep ")
-            {
-                *whole = deep_bytes(std::str::from_utf8(levels).unwrap().parse().unwrap());
-            }
-        }
+    fn write(&self, checkpoint: CheckpointRecord) -> CheckpointRecord {
+        let deep = |field: &FieldRecord| match field.value() {
+            FieldValue::Whole(whole) => FieldRecord::new(field.name(), FieldValue::Whole(deepened(whole))),
+            _ => field.clone(),
+        };
+        let fields = checkpoint.fields().iter().map(deep).collect();
+        checkpoint.with_fields(fields)
     }
 }
 
@@ -371,11 +383,14 @@ async fn a_dynamic_state_that_is_not_saved_is_shown_however_deep_it_is() {
 struct Behind(&'static str);
 
 impl Hook for Behind {
-    fn read(&self, saved: &mut SavedCheckpoint) {
-        let longer = |bytes: &mut Blob| *bytes = Blob::from([&bytes[..], b"\x01"].concat());
-        for field in saved.fields.iter_mut().filter(|field| &*field.name == self.0) {
-            field.whole.iter_mut().chain(&mut field.tail).for_each(longer);
+    fn read(&self, saved: SavedCheckpoint) -> SavedCheckpoint {
+        let longer = |bytes: &Blob| Blob::from([&bytes[..], b"\x01"].concat());
+        let (record, mut fields, writes) = saved.into_parts();
+        for field in fields.iter_mut().filter(|field| field.name() == self.0) {
+            let tail = field.tail().iter().map(longer).collect();
+            *field = SavedField::new(field.name(), field.whole().map(longer), tail);
         }
+        SavedCheckpoint::new(record, fields, writes)
     }
 }
 

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use expect_test::{Expect, expect};
 use rusqlite::Connection;
-use superstep::{BoxError, Checkpointer, Context, GoOn, Interrupted, ListQuery, Prune, Resume, START, StateGraph};
+use superstep::{
+    BoxError, Checkpointer, Context, GoOn, Interrupted, ListQuery, Prune, Resume, START, StateGraph, TaskRecord,
+};
 use superstep_sqlite::SqliteSaver;
 use superstep_storage::{Compression, Keys, Seal};
 
@@ -93,9 +95,9 @@ async fn holds(script: &str, name: &str, seal: Seal) {
     let asked = app.thread("asked").state().await.unwrap();
     assert_eq!(asked.interrupts[0].value, "how many cups?");
     let failed = saver.get("failed", "", None).await.unwrap().unwrap();
-    let said = failed.writes.iter().find_map(|task| task.error.as_ref()).unwrap();
+    let said = failed.writes().iter().find_map(TaskRecord::error).unwrap();
     assert_eq!(said.message, "the kettle is empty");
-    assert_eq!(failed.writes.iter().filter(|task| !task.writes.is_empty()).count(), 2);
+    assert_eq!(failed.writes().iter().filter(|task| task.is_finished()).count(), 2);
     for namespace in saver.namespaces("tea").await.unwrap() {
         assert!(!saver.list("tea", &namespace, &ListQuery::new()).await.unwrap().is_empty());
     }

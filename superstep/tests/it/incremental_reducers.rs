@@ -98,14 +98,15 @@ struct Weighs(Arc<Mutex<usize>>);
 
 #[async_trait]
 impl Hook for Weighs {
-    fn write(&self, record: &mut CheckpointRecord) {
-        let fields = record.fields.iter().map(|field| match &field.value {
+    fn write(&self, record: CheckpointRecord) -> CheckpointRecord {
+        let fields = record.fields().iter().map(|field| match field.value() {
             FieldValue::Whole(whole) => whole.len(),
             FieldValue::Tail(tail) => tail.iter().map(|write| write.len()).sum(),
             FieldValue::Absent => 0,
         });
-        let writes = |task: &TaskRecord| task.writes.iter().map(|write| write.value.len()).sum::<usize>();
-        *self.0.lock().unwrap() += fields.sum::<usize>() + record.writes.iter().map(writes).sum::<usize>();
+        let writes = |task: &TaskRecord| task.writes().iter().map(|write| write.value().len()).sum::<usize>();
+        *self.0.lock().unwrap() += fields.sum::<usize>() + record.writes().iter().map(writes).sum::<usize>();
+        record
     }
 }
 
@@ -146,7 +147,7 @@ async fn a_reducer_that_keeps_little_is_saved_whole_from_time_to_time() {
     let log = run.await.unwrap().state.log;
     assert_eq!(log, [format!("{:064}", 998), format!("{:064}", 999), format!("{:064}", 1000)]);
     let saved = saver.get("t", "", None).await.unwrap().unwrap();
-    let tail = saved.fields.iter().find(|field| &*field.name == "log").unwrap().tail.len();
+    let tail = saved.fields().iter().find(|field| field.name() == "log").unwrap().tail().len();
     assert!(tail < 400, "{tail} writes are read for three");
     assert_eq!(app.get_state("t").await.unwrap().state.log, log);
 }

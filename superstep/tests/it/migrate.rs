@@ -114,7 +114,7 @@ async fn waiting() -> MemorySaver {
 
 async fn field_names(saver: &MemorySaver) -> Vec<String> {
     let latest = saver.get("t", "", None).await.unwrap().unwrap();
-    let mut names: Vec<String> = latest.fields.iter().map(|field| field.name.to_string()).collect();
+    let mut names: Vec<String> = latest.fields().iter().map(|field| field.name().to_owned()).collect();
     names.sort();
     names
 }
@@ -404,7 +404,7 @@ async fn a_state_without_migrations_costs_and_changes_nothing() {
     app.invoke(json!({})).thread("t").await.unwrap();
     let versioned = counted(2).migrate(1, |_: &mut SavedFields| ()).checkpointer(saver.clone()).compile().unwrap();
     versioned.invoke(json!({})).thread("u").await.unwrap();
-    let shape = async |thread: &str| saver.get(thread, "", None).await.unwrap().unwrap().record.shape;
+    let shape = async |thread: &str| saver.get(thread, "", None).await.unwrap().unwrap().record().shape().clone();
     let (plain, versioned) = (shape("t").await, shape("u").await);
     assert_eq!(versioned.len(), plain.len() + 1, "the version is kept once, with the names of the graph");
 }

@@ -147,5 +147,5 @@ async fn what_a_task_wrote_is_not_read_under_another_checkpoint() {
     assert!(error.contains("pending writes: ") && error.contains("it was moved, or what stands beside it"), "{error}");
     // Where it stood, it is as if it had been deleted.
     let listed = place.saver().list("t", "", &ListQuery::new().limit(1)).await.unwrap();
-    assert_eq!(listed[0].writes.len(), 1);
+    assert_eq!(listed[0].writes().len(), 1);
 }

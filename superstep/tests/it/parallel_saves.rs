@@ -51,7 +51,7 @@ async fn results_of_calls_side_by_side_are_all_saved() {
         let flow = flow.checkpointer(saver.clone()).compile();
         assert!(flow.invoke(64).thread("t").await.unwrap().is_interrupted());
         let saved = saver.inner.get("t", "", None).await.unwrap().expect("the run was saved");
-        let finished = saved.writes.iter().filter(|task| task.is_finished()).count();
+        let finished = saved.writes().iter().filter(|task| task.is_finished()).count();
         assert_eq!(finished, 64, "round {round}");
     }
 }

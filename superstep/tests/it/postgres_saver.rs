@@ -112,6 +112,9 @@ struct Author {
 
 const THREAD: &str = "t";
 
+/// A save that has begun.
+type Saving = tokio::task::JoinHandle<Result<(), CheckpointError>>;
+
 impl Author {
     /// Claims the thread.
     async fn claim(saver: &PostgresSaver) -> Self {
@@ -123,8 +126,8 @@ impl Author {
             saver: saver.clone(),
             epoch: claim.epoch,
             head: claim.head,
-            pattern: made[0].record.clone(),
-            task: made[1].writes[0].clone(),
+            pattern: made[0].record().clone(),
+            task: made[1].writes()[0].clone(),
         }
     }
 
@@ -134,16 +137,14 @@ impl Author {
 
     /// A checkpoint behind the head.
     fn next(&self) -> CheckpointRecord {
-        let mut record = self.pattern.clone();
-        record.id = CheckpointId::from_u128(self.head.map_or(1 << 64, |head| head.as_u128() + 1));
-        (record.parent, record.base, record.head) = (self.head, self.head, self.head);
-        record
+        let id = CheckpointId::from_u128(self.head.map_or(1 << 64, |head| head.as_u128() + 1));
+        self.pattern.clone().with_id(id).with_parent(self.head).with_base(self.head).with_head(self.head)
     }
 
     async fn put(&mut self) -> Result<CheckpointId, CheckpointError> {
         let record = self.next();
-        let id = record.id;
-        self.saver.put(self.lease(), &record).await?;
+        let id = record.id();
+        self.saver.put(self.lease(), record).await?;
         self.head = Some(id);
         Ok(id)
     }
@@ -154,29 +155,37 @@ impl Author {
     }
 
     /// Saves a checkpoint while others go on.
-    fn spawn(&self, record: &CheckpointRecord) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
-        tokio::spawn(self.another().put(self.lease(), record))
+    fn spawn(&self, record: CheckpointRecord) -> Saving {
+        let (saver, lease) = (self.another(), self.lease());
+        tokio::spawn(async move { saver.put(lease, record).await })
+    }
+
+    /// Begins to save a checkpoint, after those that were begun before.
+    fn begin(&self, lease: Lease<'static>, record: CheckpointRecord) -> Saving {
+        let saver = self.saver.clone();
+        tokio::spawn(async move { saver.put(lease, record).await })
+    }
+
+    fn begin_writes(&self, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        let (saver, lease) = (self.saver.clone(), self.lease());
+        tokio::spawn(async move { saver.put_writes(lease, checkpoint, task).await })
     }
 
     /// Saves what a task wrote while others go on.
-    fn spawn_writes(
-        &self,
-        checkpoint: CheckpointId,
-        task: TaskRecord,
-    ) -> tokio::task::JoinHandle<Result<(), CheckpointError>> {
-        tokio::spawn(self.another().put_writes(self.lease(), checkpoint, task))
+    fn spawn_writes(&self, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
+        let (saver, lease) = (self.another(), self.lease());
+        tokio::spawn(async move { saver.put_writes(lease, checkpoint, task).await })
     }
 
     /// What task number so-and-so wrote.
     fn task(&self, number: u128) -> TaskRecord {
-        let mut task = self.task.clone();
-        task.task = TaskId::from_u128(number);
-        task
+        let made = &self.task;
+        TaskRecord::new(TaskId::from_u128(number), made.path()).with_writes(made.writes().to_vec())
     }
 
     async fn ids(&self) -> Vec<CheckpointId> {
         let listed = self.saver.list(THREAD, "", &ListQuery::new()).await.unwrap();
-        listed.iter().map(|saved| saved.record.id).collect()
+        listed.iter().map(|saved| saved.record().id()).collect()
     }
 }
 

@@ -48,8 +48,9 @@ impl Hook for Saves {
         Ok(())
     }
 
-    fn write(&self, record: &mut CheckpointRecord) {
-        self.steps.lock().unwrap().push(record.step);
+    fn write(&self, record: CheckpointRecord) -> CheckpointRecord {
+        self.steps.lock().unwrap().push(record.step());
+        record
     }
 }
 
@@ -210,8 +211,9 @@ impl Hook for Full {
         serving.await
     }
 
-    fn write(&self, record: &mut CheckpointRecord) {
-        *self.0.lock().unwrap() = record.step == 2;
+    fn write(&self, record: CheckpointRecord) -> CheckpointRecord {
+        *self.0.lock().unwrap() = record.step() == 2;
+        record
     }
 }
 

@@ -130,7 +130,7 @@ async fn seen(saver: &SqliteSaver) -> Result<String, String> {
     let latest = saver.get("t", "", None).await.map_err(|error| error.to_string())?;
     // What was written under it lies in the next row.
     let middle =
-        saver.get("t", "", all.get(2).map(|saved| saved.record.id)).await.map_err(|error| error.to_string())?;
+        saver.get("t", "", all.get(2).map(|saved| saved.record().id())).await.map_err(|error| error.to_string())?;
     Ok(format!("{latest:?} {middle:?} {all:?}"))
 }
 
@@ -225,7 +225,7 @@ async fn pattern() -> CheckpointRecord {
     graph.add_node("model", model).add_edge(START, "model");
     let app = graph.checkpointer(saver.clone()).compile().unwrap();
     app.invoke(AgentState { messages: vec![Message::user("hello")] }).thread("t").await.unwrap();
-    saver.get("t", "", None).await.unwrap().unwrap().record
+    saver.get("t", "", None).await.unwrap().unwrap().record().clone()
 }
 
 /// Who makes an outline goes down row by row; it must not look for one that is not there for ever.
@@ -242,18 +242,17 @@ async fn a_save_that_has_to_read_rows_that_are_gone_or_damaged_fails() {
         let file = folder.join("gap.db");
         let saver = SqliteSaver::open(&file).unwrap().outlines(5, 2);
         let epoch = saver.claim("t", "", None).await.unwrap().epoch;
-        let put = |saver: &SqliteSaver, at: usize| {
-            let mut record = pattern.clone();
+        let put = async |at: usize| {
             let before = at.checked_sub(1).map(|before| ids[before]);
-            (record.id, record.head, record.parent, record.base) = (ids[at], before, before, before);
-            saver.put(Lease::new("t", "", epoch), &record)
+            let record = pattern.clone().with_id(ids[at]).with_head(before).with_parent(before).with_base(before);
+            saver.put(Lease::new("t", "", epoch), record).await
         };
         for at in 0..4 {
-            put(&saver, at).await.unwrap();
+            put(at).await.unwrap();
         }
         let other = rusqlite::Connection::open(&file).unwrap();
         assert_eq!(other.execute(damage, [ids[1].as_u128().to_be_bytes()]).unwrap(), 1);
-        let error = put(&saver, 4).await.unwrap_err();
+        let error = put(4).await.unwrap_err();
         assert_eq!((error.kind(), error.thread()), (CheckpointErrorKind::Codec, Some("t")), "{damage}: {error}");
         assert!(!error.is_retryable());
         assert_eq!(
@@ -276,9 +275,8 @@ async fn rows_that_stand_on_each_other_are_refused() {
     let [before, first, second] = [0, 1, 2].map(|number| CheckpointId::from_u128((1 << 64) + number));
     let epoch = saver.claim("t", "", None).await.unwrap().epoch;
     let put = async |id, head, base| {
-        let mut record = pattern.clone();
-        (record.id, record.head, record.parent, record.base) = (id, head, base, base);
-        saver.put(Lease::new("t", "", epoch), &record).await.unwrap();
+        let record = pattern.clone().with_id(id).with_head(head).with_parent(base).with_base(base);
+        saver.put(Lease::new("t", "", epoch), record).await.unwrap();
     };
     put(first, None, None).await;
     put(second, Some(first), Some(first)).await;
@@ -394,30 +392,25 @@ async fn what_a_step_brings_along_lies_in_its_row_until_more_is_known_of_it() {
     }
     graph.checkpointer(saver.clone()).compile().unwrap().invoke(Counter::default()).thread("from").await.unwrap();
     let from = saver.list("from", "", &ListQuery::new()).await.unwrap();
-    let (writes, step) = (&from[1].writes, &from[0]);
+    let (writes, step) = (from[1].writes(), &from[0]);
     assert_eq!(writes.len(), 3);
 
     let epoch = saver.claim("t", "", None).await.unwrap().epoch;
     let lease = || Lease::new("t", "", epoch);
-    let mut base = from[1].record.clone();
-    (base.parent, base.base, base.head) = (None, None, None);
-    saver.put(lease(), &base).await.unwrap();
-    let mut record = step.record.clone();
-    (record.head, record.writes) = (Some(base.id), writes.clone());
-    saver.put(lease(), &record).await.unwrap();
+    let base = from[1].record().id();
+    saver.put(lease(), from[1].record().clone().with_parent(None).with_base(None)).await.unwrap();
+    saver.put(lease(), step.record().clone().with_head(Some(base)).with_writes(writes.to_vec())).await.unwrap();
     let other = rusqlite::Connection::open(&file).unwrap();
     let rows = "SELECT count(*) FROM superstep_pending p JOIN superstep_spaces s ON s.key = p.space
         JOIN superstep_threads t ON t.key = s.thread WHERE t.name LIKE ?1";
     let rows = |thread| other.query_row(rows, [thread], |row| row.get::<_, i64>(0)).unwrap();
-    let seen =
-        async |thread: &str| format!("{:?}", saver.get(thread, "", Some(base.id)).await.unwrap().unwrap().writes);
+    let seen = async |thread: &str| format!("{:?}", saver.get(thread, "", Some(base)).await.unwrap().unwrap().writes());
     assert_eq!((rows("t"), seen("t").await), (0, format!("{writes:?}")));
     saver.copy_thread("t", "copy").await.unwrap();
     assert_eq!((rows("copy"), seen("copy").await), (0, format!("{writes:?}")));
 
-    let mut more = writes[1].clone();
-    more.resume = Some("yes".into());
-    saver.put_writes(lease(), base.id, more.clone()).await.unwrap();
+    let more = writes[1].clone().with_resume(Some("yes".into()));
+    saver.put_writes(lease(), base, more.clone()).await.unwrap();
     let all = [&writes[0], &more, &writes[2]];
     assert_eq!((rows("t"), seen("t").await), (3, format!("{all:?}")));
     std::fs::remove_dir_all(folder).unwrap();

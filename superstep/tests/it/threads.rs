@@ -419,10 +419,10 @@ fn ahead(id: CheckpointId) -> CheckpointId {
 }
 
 impl Hook for ClockAhead {
-    fn write(&self, record: &mut CheckpointRecord) {
-        record.id = ahead(record.id);
-        (record.parent, record.base) = (record.parent.map(ahead), record.base.map(ahead));
-        record.head = record.head.map(ahead);
+    fn write(&self, record: CheckpointRecord) -> CheckpointRecord {
+        let [parent, base, head] = [record.parent(), record.base(), record.head()].map(|id| id.map(ahead));
+        let id = ahead(record.id());
+        record.with_id(id).with_parent(parent).with_base(base).with_head(head)
     }
 }
 

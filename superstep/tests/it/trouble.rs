@@ -87,7 +87,7 @@ pub(crate) async fn check<C: Checkpointer>(
     let saver = fresh().await;
     let saved = saver.list("t", "", &ListQuery::new()).await.unwrap();
     let done: HashSet<String> =
-        saved.iter().flat_map(|saved| &saved.writes).map(|task| task.task.to_string()).collect();
+        saved.iter().flat_map(|saved| saved.writes()).map(|task| task.task().to_string()).collect();
     let left = history(&graph(saver, &ran, None)).await;
     assert!(undisturbed.ends_with(&left), "{durability:?}: {left:?}");
     match durability {

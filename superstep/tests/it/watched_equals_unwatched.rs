@@ -60,7 +60,7 @@ async fn saved(saver: &MemorySaver) -> Vec<Value> {
     let mut all = Vec::new();
     for namespace in saver.namespaces("t").await.expect("memory answers") {
         for found in saver.list("t", &namespace, &ListQuery::default()).await.expect("memory answers") {
-            all.push((nodes_of(&namespace), found.record.id, bytes(&found)));
+            all.push((nodes_of(&namespace), found.record().id(), bytes(&found)));
         }
     }
     // In the order in which they were made: but how graphs beside each other take turns is chance.
@@ -74,15 +74,15 @@ fn nodes_of(namespace: &str) -> Vec<String> {
 }
 
 fn bytes(saved: &SavedCheckpoint) -> Value {
-    let record = &saved.record;
+    let record = saved.record();
     let tail = |tail: &[superstep::Blob]| tail.iter().map(|bytes| hex(bytes)).collect::<Vec<_>>();
-    let fields = saved.fields.iter().map(|f| json!([&*f.name, f.whole.as_deref().map(hex), tail(&f.tail)]));
+    let fields = saved.fields().iter().map(|f| json!([f.name(), f.whole().map(|whole| hex(whole)), tail(f.tail())]));
     // They are kept by id, which is chance.
-    let mut writes: Vec<Value> = saved.writes.iter().map(task_bytes).collect();
+    let mut writes: Vec<Value> = saved.writes().iter().map(task_bytes).collect();
     writes.sort_by_key(|task| task["path"].to_string());
     json!({
-        "source": record.source.to_string(), "step": record.step, "metadata": *record.metadata,
-        "control": hex(&record.control), "fields": fields.collect::<Vec<_>>(),
+        "source": record.source().to_string(), "step": record.step(), "metadata": record.metadata(),
+        "control": hex(record.control()), "fields": fields.collect::<Vec<_>>(),
         "writes": writes,
     })
 }
@@ -92,9 +92,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn task_bytes(task: &TaskRecord) -> Value {
-    let writes = task.writes.iter().map(|w| json!([&*w.channel, hex(&w.value), w.overwrite]));
+    let writes = task.writes().iter().map(|w| json!([w.channel(), hex(w.value()), w.is_overwrite()]));
     json!({
-        "path": &*task.path, "error": task.error, "handled": task.handled, "writes": writes.collect::<Vec<_>>(),
+        "path": task.path(), "error": task.error(), "handled": task.is_handled(), "writes": writes.collect::<Vec<_>>(),
     })
 }
 

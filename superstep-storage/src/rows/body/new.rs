@@ -27,14 +27,14 @@ pub(super) struct NewBody<'a> {
 
 impl<'a> NewBody<'a> {
     pub(super) fn new(record: &'a CheckpointRecord) -> Self {
-        let since = record.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = record.created_at().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
-            format: record.format,
+            format: record.format(),
             created_at: (since.as_secs(), since.subsec_nanos()),
-            metadata: &record.metadata,
-            parents: Parents(&record.parents),
-            control: &record.control,
-            fields: Fields(&record.fields),
+            metadata: record.metadata(),
+            parents: Parents(record.parents()),
+            control: record.control(),
+            fields: Fields(record.fields()),
         }
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Serialize for Fields<'a> {
             FieldValue::Tail(writes) => NewValue::Tail(Tail(writes)),
             FieldValue::Absent => NewValue::Absent,
         };
-        serializer.collect_seq(self.0.iter().map(|field| (&*field.name, value(&field.value))))
+        serializer.collect_seq(self.0.iter().map(|field| (field.name(), value(field.value()))))
     }
 }
 
@@ -86,23 +86,36 @@ enum NewWrite<'a> {
 pub(super) struct NewTask<'a> {
     path: &'a str,
     writes: Writes<'a>,
-    error: &'a Option<TaskError>,
+    error: Option<&'a TaskError>,
     handled: bool,
-    interrupts: &'a Option<Vec<Interrupt>>,
+    interrupts: Option<&'a [Interrupt]>,
     resume: Option<(&'a Value,)>,
+    /// The run, and the records of later runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<(Option<&'a str>, Vec<NewTask<'a>>)>,
 }
 
 impl<'a> NewTask<'a> {
     /// What the tails of these fields hold is not kept again.
     pub(super) fn new(task: &'a TaskRecord, fields: &'a [FieldRecord]) -> Self {
         Self {
-            path: &task.path,
-            writes: Writes { writes: &task.writes, fields },
-            error: &task.error,
-            handled: task.handled,
-            interrupts: &task.interrupts,
-            resume: task.resume.as_ref().map(|resume| (resume,)),
+            path: task.path(),
+            writes: Writes { writes: task.writes(), fields },
+            error: task.error(),
+            handled: task.is_handled(),
+            interrupts: task.interrupts(),
+            resume: task.resume().map(|resume| (resume,)),
+            more: task.run().map(|run| (Some(run), Vec::new())),
         }
+    }
+
+    /// Adds what later runs wrote.
+    pub(super) fn followed_by(mut self, later: &'a [TaskRecord]) -> Self {
+        if !later.is_empty() {
+            let (_, followers) = self.more.get_or_insert_default();
+            followers.extend(later.iter().map(|task| Self::new(task, &[])));
+        }
+        self
     }
 }
 
@@ -115,9 +128,9 @@ impl<'a> Serialize for Writes<'a> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         let value = |write: &'a WriteRecord| match tail_place(self.fields, write) {
             Some(place) => NewWriteValue::InTail(place),
-            None => NewWriteValue::Here(&write.value),
+            None => NewWriteValue::Here(write.value()),
         };
-        serializer.collect_seq(self.writes.iter().map(|write| (&*write.channel, value(write), write.overwrite)))
+        serializer.collect_seq(self.writes.iter().map(|write| (write.channel(), value(write), write.is_overwrite())))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{RunShared, TaskContext};
-use crate::checkpoint::SharedMap;
+use crate::checkpoint::Metadata;
 use crate::index::NodeIx;
 use crate::stream::TaskMetadata;
 
@@ -48,7 +48,7 @@ impl Place {
 }
 
 /// What was said about a run and the nodes around a node, with what was said about the node itself.
-pub(crate) fn with_node_metadata(outer: &SharedMap<Value>, node: &BTreeMap<String, Value>) -> SharedMap<Value> {
+pub(crate) fn with_node_metadata(outer: &Metadata, node: &BTreeMap<String, Value>) -> Metadata {
     if node.is_empty() {
         return outer.clone();
     }
@@ -64,7 +64,7 @@ impl RunShared {
         (node, step): (&str, i64),
         namespace: &str,
         (triggers, path): (Vec<String>, Value),
-        said: &SharedMap<Value>,
+        said: &Metadata,
     ) -> TaskMetadata {
         TaskMetadata {
             node: node.to_owned(),
@@ -101,7 +101,7 @@ impl TaskContext {
     }
 
     /// What was said about the run and about the nodes that the task is in; made when it is first asked for.
-    pub(crate) fn metadata(&self) -> &SharedMap<Value> {
+    pub(crate) fn metadata(&self) -> &Metadata {
         self.metadata.get_or_init(|| {
             let outer = self.around.as_ref().map_or(&self.run.metadata, |around| around.metadata());
             match (self.place.node(), &self.calls) {

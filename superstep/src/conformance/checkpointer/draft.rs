@@ -1,14 +1,13 @@
 //! Records as the suite makes them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
 
 use crate::checkpoint::{
-    CheckpointRecord, FORMAT, Few, FieldRecord, FieldValue, Interrupt, Labels, Name, SavedCheckpoint, SavedField,
-    SharedMap, Source, TaskRecord, Texts, WriteRecord,
+    CheckpointRecord, FieldRecord, FieldValue, Interrupt, SavedCheckpoint, SavedField, Source, TaskRecord, WriteRecord,
 };
 use crate::error::{ErrorKind, TaskError};
 use crate::id::{CheckpointId, TaskId};
@@ -24,42 +23,14 @@ pub(super) fn id_at(tick: u64) -> CheckpointId {
     )
 }
 
-/// Names as the engine makes them, of two graphs that have some in common. A checkpointer must not tell them from others.
-static GRAPHS: LazyLock<[(Arc<Labels>, Vec<&str>); 3]> = LazyLock::new(|| {
-    [vec![], vec!["a", "b", "log", "trigger"], vec!["log", "b", "more", "a"]].map(|names| {
-        let texts = names.iter().map(|name| Box::from(*name)).collect();
-        (Labels::new(Arc::new(Texts { texts, shape: Blob::from(b"shape".as_slice()) })), names)
-    })
-});
-
 /// A checkpoint that is to be saved.
 #[derive(Debug, Clone)]
 pub(super) struct Draft(pub(super) CheckpointRecord);
 
-/// The graph that makes a checkpoint: the same one for some in a row.
-fn graph_of(id: CheckpointId) -> &'static (Arc<Labels>, Vec<&'static str>) {
-    &GRAPHS[(id.as_u128() >> 64 & 0x0fff) as usize / 4 % GRAPHS.len()]
-}
-
 impl Draft {
     pub(super) fn new(id: CheckpointId) -> Self {
-        Self(CheckpointRecord {
-            format: FORMAT,
-            id,
-            parent: None,
-            base: None,
-            head: None,
-            run: None,
-            source: Source::Loop,
-            step: 0,
-            created_at: id.created_at(),
-            metadata: SharedMap::default(),
-            parents: SharedMap::default(),
-            shape: graph_of(id).0.shape(),
-            control: Blob::from(b"control".as_slice()),
-            fields: Few::new(),
-            writes: Vec::new(),
-        })
+        let [shape, control] = [b"shape".as_slice(), b"control"].map(Blob::from);
+        Self(CheckpointRecord::new(id, Source::Loop, 0).with_shape(shape).with_control(control))
     }
 
     pub(super) fn id(&self) -> CheckpointId {
@@ -98,9 +69,7 @@ impl Draft {
     }
 
     pub(super) fn metadata(mut self, key: &str, value: impl Into<Value>) -> Self {
-        let mut metadata = self.0.metadata.into_map();
-        metadata.insert(key.to_owned(), value.into());
-        self.0.metadata = metadata.into();
+        Arc::make_mut(&mut self.0.metadata).insert(key.to_owned(), value.into());
         self
     }
 
@@ -111,15 +80,8 @@ impl Draft {
     }
 
     pub(super) fn field(mut self, name: &str, value: FieldValue) -> Self {
-        let name = self.name(name);
-        self.0.fields.push(FieldRecord { name, value });
+        self.0.fields.push(FieldRecord::new(name, value));
         self
-    }
-
-    /// A name of the graph that makes this checkpoint, or of none.
-    fn name(&self, name: &str) -> Name {
-        let (labels, names) = graph_of(self.id());
-        names.iter().position(|known| *known == name).map_or_else(|| name.into(), |place| labels.name(place))
     }
 
     pub(super) fn whole(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
@@ -134,8 +96,7 @@ impl Draft {
         self.field(name, FieldValue::Absent)
     }
 
-    pub(super) fn with(mut self, mut task: TaskRecord) -> Self {
-        task.writes.iter_mut().for_each(|write| write.channel = self.name(&write.channel));
+    pub(super) fn with(mut self, task: TaskRecord) -> Self {
         self.0.writes.push(task);
         self
     }
@@ -148,7 +109,7 @@ impl Draft {
 
 /// A field as it comes back that was saved whole.
 pub(super) fn whole(name: &str, bytes: impl AsRef<[u8]>) -> SavedField {
-    SavedField::new(name.into(), Some(bytes.as_ref().into()), Vec::new())
+    SavedField::new(name, Some(bytes.as_ref().into()), Vec::new())
 }
 
 /// A field as it comes back with writes on top of a whole value, or of nothing.
@@ -158,20 +119,12 @@ pub(super) fn tail<B: AsRef<[u8]>>(
     writes: impl IntoIterator<Item = B>,
 ) -> SavedField {
     let writes = writes.into_iter().map(|write| write.as_ref().into()).collect();
-    SavedField::new(name.into(), whole.map(Into::into), writes)
+    SavedField::new(name, whole.map(Into::into), writes)
 }
 
 /// What a task wrote.
 pub(super) fn task(number: u128, path: &str) -> TaskRecord {
-    TaskRecord {
-        task: TaskId(number),
-        path: path.into(),
-        writes: Few::new(),
-        error: None,
-        handled: false,
-        interrupts: None,
-        resume: None,
-    }
+    TaskRecord::new(TaskId(number), path)
 }
 
 impl TaskRecord {
@@ -181,13 +134,13 @@ impl TaskRecord {
     }
 
     pub(super) fn wrote(self, channel: &str, value: impl AsRef<[u8]>) -> Self {
-        let (channel, value) = (channel.into(), value.as_ref().into());
-        self.made_with(|task| task.writes.push(WriteRecord { channel, value, overwrite: false }))
+        let write = WriteRecord::new(channel, value.as_ref().into());
+        self.made_with(|task| task.writes.push(write))
     }
 
     pub(super) fn overwrote(self, channel: &str, value: impl AsRef<[u8]>) -> Self {
-        let (channel, value) = (channel.into(), value.as_ref().into());
-        self.made_with(|task| task.writes.push(WriteRecord { channel, value, overwrite: true }))
+        let write = WriteRecord::new(channel, value.as_ref().into()).with_overwrite(true);
+        self.made_with(|task| task.writes.push(write))
     }
 
     pub(super) fn failed(self, words: &str) -> Self {
@@ -202,6 +155,11 @@ impl TaskRecord {
     pub(super) fn answered(self, answer: impl Into<Value>) -> Self {
         let answer = answer.into();
         self.made_with(|task| task.resume = Some(answer))
+    }
+
+    /// In this run.
+    pub(super) fn of(self, run: &str) -> Self {
+        self.with_run(Some(run.into()))
     }
 
     pub(super) fn handled(self) -> Self {

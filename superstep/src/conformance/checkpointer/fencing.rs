@@ -83,7 +83,7 @@ pub(super) async fn a_checkpoint_must_be_newer_than_the_latest(stage: Stage) -> 
 pub(super) async fn an_unclaimed_thread_takes_no_writes(stage: Stage) -> Checked {
     for epoch in [0, 1, 7] {
         let lease = Lease::new("t", "", Epoch::from_u64(epoch));
-        fenced("a checkpoint without a claim", stage.saver.put(lease, &Draft::new(stage.id()).0).await)?;
+        fenced("a checkpoint without a claim", stage.saver.put(lease, Draft::new(stage.id()).0).await)?;
         fenced("writes without a claim", stage.saver.put_writes(lease, stage.id(), task(1, "a")).await)?;
     }
     stage.holds("t", "", &[]).await

@@ -206,13 +206,36 @@ pub(super) async fn what_a_deleted_run_wrote_is_not_taken_up_again(stage: Stage)
     let mut author = stage.claim("t").await?;
     let asked = author.draft().run("first").tail("log", [b"1"]);
     author.put(&asked).await?;
-    author.write(asked.id(), task(1, "a").asked(&["sure?"])).await?;
-    author.write(asked.id(), task(1, "a").answered("yes")).await?;
-    author.write(asked.id(), task(2, "b").wrote("log", LONG)).await?;
-    let next = author.draft().run("second").tail("log", [LONG, b"3"]).with(task(3, "c").wrote("log", LONG));
-    author.put(&next).await?;
+    let before = [task(1, "a").asked(&["sure?"]).of("first"), task(2, "b").wrote("log", LONG).of("first")];
+    for record in &before {
+        author.write(asked.id(), record.clone()).await?;
+    }
+    author.write(asked.id(), task(1, "a").answered("yes").of("second")).await?;
+    author.write(asked.id(), task(1, "a").wrote("log", LONG).of("second")).await?;
+    let brought = task(3, "c").wrote("log", LONG).of("second");
+    author.put(&author.draft().run("second").tail("log", [LONG, b"3"]).with(brought)).await?;
     equal("the checkpoints of the run", &stage.saver.delete_run("second").await?, &1)?;
-    author.holds(&[asked.saved([super::draft::tail("log", None, [b"1"])])]).await
+    let mut asked = asked.saved([super::draft::tail("log", None, [b"1"])]);
+    asked.writes = before.into();
+    author.holds(&[asked]).await
+}
+
+/// A run that was answered, and asked again before it saved a checkpoint, left its answer behind.
+pub(super) async fn answers_go_with_the_run_that_was_given_them(stage: Stage) -> Checked {
+    let mut author = stage.claim("t").await?;
+    let mut saved = author.add("value").await?;
+    let first = task(1, "a").asked(&["sure?"]).of("first");
+    author.write(saved.record.id, first.clone()).await?;
+    author.write(saved.record.id, task(1, "a").answered("yes").asked(&["really?"]).of("second")).await?;
+    author.write(saved.record.id, task(0, "").answered("yes").of("second")).await?;
+    author.write(saved.record.id, task(2, "b").asked(&["and you?"]).of("third")).await?;
+    let asked_again = task(1, "a").asked(&["really?"]).answered("yes").of("first");
+    let (given, third) = (task(0, "").answered("yes").of("second"), task(2, "b").asked(&["and you?"]).of("third"));
+    saved.writes = vec![given, asked_again, third.clone()];
+    author.holds(std::slice::from_ref(&saved)).await?;
+    equal("the checkpoints of the run", &stage.saver.delete_run("second").await?, &0)?;
+    saved.writes = vec![first, third];
+    author.holds(&[saved]).await
 }
 
 /// A run that began with an input of its own took up nothing of what was pending.

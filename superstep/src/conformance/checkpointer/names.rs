@@ -65,7 +65,7 @@ pub(super) async fn hostile_thread_names_are_literal(stage: Stage) -> Checked {
         let Some(claim) = taken(name, stage.saver.claim(name, "", None).await)? else { continue };
         ensure!(claim.head.is_none(), "the new thread {name:.40?} has a checkpoint already");
         let lease = crate::checkpoint::Lease::new(name, "", claim.epoch);
-        stage.saver.put(lease, &value_of(number).0).await?;
+        stage.saver.put(lease, value_of(number).0).await?;
         known.insert(name, number);
     }
     for name in &names {

@@ -1,33 +1,36 @@
 //! Clauses on saves that nobody waits for, for checkpointers that [keep their order](Checkpointer::keeps_order).
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
 use super::super::{Checked, ensure, equal};
 use super::draft::{Draft, tail, task};
 use super::stage::{Author, Stage};
-use crate::checkpoint::{Checkpointer, Saving};
+use crate::checkpoint::{CheckpointError, Checkpointer};
 use crate::id::CheckpointId;
 
+/// A save that has begun.
+type Saving = Pin<Box<dyn Future<Output = Result<(), CheckpointError>> + Send>>;
+
 /// Begins a save as a run does: it is polled once.
-async fn begin(mut saving: Saving) -> Saving {
-    match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut saving).poll(cx))).await {
-        Poll::Ready(result) => Saving::done(result),
+async fn begin(save: impl Future<Output = Result<(), CheckpointError>> + Send + 'static) -> Saving {
+    let mut saving: Saving = Box::pin(save);
+    match poll_fn(|cx| Poll::Ready(saving.as_mut().poll(cx))).await {
+        Poll::Ready(result) => Box::pin(std::future::ready(result)),
         Poll::Pending => saving,
     }
 }
 
 async fn begin_put(author: &mut Author, draft: &Draft) -> Saving {
-    let mut record = draft.0.clone();
-    record.head = author.head;
-    let saving = begin(author.stage.saver.put(author.lease(), &record)).await;
+    let (by, record) = (author.clone(), draft.0.clone().with_head(author.head));
     (author.head, author.step) = (Some(draft.id()), author.step + 1);
-    saving
+    begin(async move { by.stage.saver.put(by.lease(), record).await }).await
 }
 
 async fn begin_write(author: &Author, at: CheckpointId, number: u128) -> Saving {
-    let record = task(number, &format!("/{number}")).wrote("log", number.to_string());
-    begin(author.stage.saver.put_writes(author.lease(), at, record)).await
+    let (by, record) = (author.clone(), task(number, &format!("/{number}")).wrote("log", number.to_string()));
+    begin(async move { by.write(at, record).await }).await
 }
 
 pub(super) async fn saves_that_nobody_waits_for_take_effect_in_order(stage: Stage) -> Checked {

@@ -106,7 +106,7 @@ impl Author {
     pub(super) async fn put(&mut self, draft: &Draft) -> Result<CheckpointId, CheckpointError> {
         let mut record = draft.0.clone();
         record.head = self.head;
-        self.stage.saver.put(self.lease(), &record).await?;
+        self.stage.saver.put(self.lease(), record).await?;
         (self.head, self.step) = (Some(draft.id()), self.step + 1);
         Ok(draft.id())
     }

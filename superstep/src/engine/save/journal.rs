@@ -1,6 +1,7 @@
 //! The fields that changed since the last checkpoint, and how they are saved: as tails, as long as that pays.
 
-use crate::checkpoint::Name;
+use std::sync::Arc;
+
 use crate::value::Blob;
 
 /// The fields that changed since the last checkpoint.
@@ -11,7 +12,7 @@ pub(crate) struct Journal {
     /// For fields saved as tails: how much lies in the tail, and in the last whole value.
     pub(super) tails: Vec<(usize, TailSize)>,
     /// Fields of an earlier version of the state that are no more: the next checkpoint must not inherit them.
-    pub(super) gone: Vec<Name>,
+    pub(super) gone: Vec<Arc<str>>,
 }
 
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, Prune, SavedCheckpoint,
-    Saving, Swept, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Deletion, Lease, ListQuery, Prune,
+    SavedCheckpoint, Swept, TaskRecord,
 };
 
 type Answer<T> = Result<T, CheckpointError>;
@@ -33,12 +33,16 @@ impl<C: Checkpointer> Checkpointer for InTurns<C> {
         self.next().claim(thread, namespace, checkpoint).await
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        self.next().put(lease, checkpoint)
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Answer<()> {
+        self.next().put(lease, checkpoint).await
     }
 
-    fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Saving {
-        self.next().put_writes(lease, checkpoint, task)
+    async fn put_writes(&self, lease: Lease<'_>, checkpoint: CheckpointId, task: TaskRecord) -> Answer<()> {
+        self.next().put_writes(lease, checkpoint, task).await
+    }
+
+    async fn delete_checkpoints(&self, thread: &str, namespace: &str, deletion: &Deletion) -> Answer<usize> {
+        self.next().delete_checkpoints(thread, namespace, deletion).await
     }
 
     async fn get(

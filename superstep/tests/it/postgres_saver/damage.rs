@@ -144,6 +144,6 @@ async fn a_thread_of_thousands_is_pruned_in_batches() {
     assert_eq!(author.saver.prune(THREAD, &Prune::keep_last(5)).await.unwrap(), 2095);
     assert_eq!(author.ids().await, kept);
     let after = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
-    assert_eq!(format!("{:?}", after.fields), format!("{:?}", latest.fields));
+    assert_eq!(format!("{:?}", after.fields()), format!("{:?}", latest.fields()));
     author.put().await.unwrap();
 }

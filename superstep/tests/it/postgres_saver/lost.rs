@@ -23,8 +23,8 @@ async fn a_save_that_lost_its_request_or_its_answer_is_saved_once() {
         assert!(wire.was_cut());
         assert_eq!(author.ids().await.len(), round + 2, "{cut:?}");
         let latest = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
-        assert_eq!(latest.writes.len(), 1, "{cut:?}");
-        assert_eq!(latest.writes[0].writes, author.task.writes, "{cut:?}");
+        assert_eq!(latest.writes().len(), 1, "{cut:?}");
+        assert_eq!(latest.writes()[0].writes(), author.task.writes(), "{cut:?}");
     }
 }
 
@@ -39,17 +39,17 @@ async fn saves_that_went_together_and_lost_their_answer_are_saved_once() {
         let mut saves = Vec::new();
         for _ in 0..5 {
             let record = author.next();
-            author.head = Some(record.id);
-            saves.push(author.saver.put(author.lease(), &record));
+            author.head = Some(record.id());
+            saves.push(author.begin(author.lease(), record));
         }
-        saves.push(author.saver.put_writes(author.lease(), author.head.unwrap(), author.task(1)));
+        saves.push(author.begin_writes(author.head.unwrap(), author.task(1)));
         for save in saves {
-            save.await.unwrap();
+            save.await.unwrap().unwrap();
         }
         assert!(wire.was_cut());
         assert_eq!(author.ids().await.len(), 5 * (round + 1) + 1, "{cut:?}");
         let latest = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
-        assert_eq!(latest.writes.len(), 1, "{cut:?}");
+        assert_eq!(latest.writes().len(), 1, "{cut:?}");
     }
 }
 

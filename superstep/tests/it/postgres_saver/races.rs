@@ -26,7 +26,7 @@ async fn a_save_that_waited_for_a_claim_is_fenced() {
     let id = author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
-    let saving = author.spawn(&author.next());
+    let saving = author.spawn(author.next());
     let writing = author.spawn_writes(id, author.task(1));
     place.admin().await.waits(2).await;
     let rows = admin.rows().await;
@@ -86,7 +86,7 @@ async fn a_save_that_waited_for_a_claim_that_failed_is_done() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; UPDATE superstep_threads SET epoch = DEFAULT").await;
-    let saving = author.spawn(&author.next());
+    let saving = author.spawn(author.next());
     place.admin().await.waits(1).await;
     admin.run("ROLLBACK").await;
     saving.await.unwrap().unwrap();
@@ -101,8 +101,8 @@ async fn a_claim_that_waited_for_a_save_finds_it() {
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
     let record = author.next();
-    let id = record.id;
-    let saving = author.spawn(&record);
+    let id = record.id();
+    let saving = author.spawn(record);
     let watch = place.admin().await;
     watch.waits(1).await;
     let saver = author.saver.clone();
@@ -112,7 +112,7 @@ async fn a_claim_that_waited_for_a_save_finds_it() {
     saving.await.unwrap().unwrap();
     let claim = claiming.await.unwrap().unwrap();
     assert_eq!(claim.head, Some(id));
-    assert_eq!(claim.found.unwrap().record.id, id);
+    assert_eq!(claim.found.unwrap().record().id(), id);
 }
 
 #[tokio::test]
@@ -123,11 +123,11 @@ async fn of_two_with_one_lease_one_wins_the_head() {
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
     let records = [1, 2].map(|number| {
-        let mut record = author.next();
-        record.id = CheckpointId::from_u128(record.id.as_u128() + number);
-        record
+        let record = author.next();
+        let id = CheckpointId::from_u128(record.id().as_u128() + number);
+        record.with_id(id)
     });
-    let racing = records.map(|record| author.spawn(&record));
+    let racing = records.map(|record| author.spawn(record));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     let mut won = 0;
@@ -149,11 +149,11 @@ async fn of_two_with_one_lease_one_makes_the_namespace() {
     // Whoever comes first has made the namespace when it finds that it cannot add its checkpoint yet.
     admin.run("BEGIN; LOCK TABLE superstep_shapes IN EXCLUSIVE MODE").await;
     let records = [1, 2].map(|number| {
-        let mut record = author.next();
-        record.id = CheckpointId::from_u128(record.id.as_u128() + number);
-        record
+        let record = author.next();
+        let id = CheckpointId::from_u128(record.id().as_u128() + number);
+        record.with_id(id)
     });
-    let racing = records.map(|record| author.spawn(&record));
+    let racing = records.map(|record| author.spawn(record));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     let mut won = 0;
@@ -172,15 +172,14 @@ async fn a_save_does_not_build_on_what_was_pruned_while_it_waited() {
     let place = Place::new();
     let mut author = Author::claim(&place.saver().await).await;
     let old = author.put().await.unwrap();
-    let mut alone = author.next();
-    (alone.parent, alone.base, author.head) = (None, None, Some(alone.id));
-    author.saver.put(author.lease(), &alone).await.unwrap();
+    let alone = author.next().with_parent(None).with_base(None);
+    author.head = Some(alone.id());
+    author.saver.put(author.lease(), alone).await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR NO KEY UPDATE").await;
     admin.run("DELETE FROM superstep_checkpoints WHERE id < (SELECT head FROM superstep_spaces)").await;
-    let mut fork = author.next();
-    (fork.parent, fork.base) = (Some(old), Some(old));
-    let saving = author.spawn(&fork);
+    let fork = author.next().with_parent(Some(old)).with_base(Some(old));
+    let saving = author.spawn(fork);
     let writing = author.spawn_writes(old, author.task(1));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
@@ -200,11 +199,11 @@ async fn a_save_goes_on_when_whoever_began_it_gives_up() {
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_threads FOR UPDATE").await;
     let first = author.next();
-    author.head = Some(first.id);
+    author.head = Some(first.id());
     let second = author.next();
-    let given_up = tokio::spawn(author.saver.put(author.lease().awaited(true), &first));
+    let given_up = author.begin(author.lease().awaited(true), first);
     place.admin().await.waits(1).await;
-    let waiting = tokio::spawn(author.saver.put(author.lease(), &second));
+    let waiting = author.begin(author.lease(), second);
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
     admin.run("COMMIT").await;
@@ -219,20 +218,18 @@ async fn two_records_of_one_task_at_once_are_merged() {
     let id = author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
-    let (mut first, mut second) = (author.task(1), author.task(1));
-    first.writes.clear();
-    first.resume = Some("yes".into());
-    second.handled = true;
+    let first = author.task(1).with_writes(Vec::new()).with_resume(Some("yes".into()));
+    let second = author.task(1).with_handled(true);
     let saves = [first, second].map(|task| author.spawn_writes(id, task));
     place.admin().await.waits(2).await;
     admin.run("COMMIT").await;
     for saving in saves {
         saving.await.unwrap().unwrap();
     }
-    let writes = author.saver.get(THREAD, "", None).await.unwrap().unwrap().writes;
-    assert_eq!(writes.len(), 1);
-    assert_eq!((writes[0].handled, &writes[0].resume), (true, &Some("yes".into())));
-    assert_eq!(writes[0].writes, author.task.writes);
+    let saved = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
+    let [task] = saved.writes() else { panic!("{saved:?}") };
+    assert_eq!((task.is_handled(), task.resume()), (true, Some(&"yes".into())));
+    assert_eq!(task.writes(), author.task.writes());
 }
 
 /// The one that comes with the checkpoint meets the one that is saved alone.
@@ -243,23 +240,19 @@ async fn a_record_that_comes_with_a_checkpoint_is_merged_with_one_that_was_first
     let id = author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
-    let mut alone = author.task(1);
-    alone.writes.clear();
-    alone.resume = Some("yes".into());
+    let alone = author.task(1).with_writes(Vec::new()).with_resume(Some("yes".into()));
     let writing = author.spawn_writes(id, alone);
     let watch = place.admin().await;
     watch.waits(1).await;
-    let mut record = author.next();
-    record.writes = vec![author.task(1)];
-    let saving = author.spawn(&record);
+    let saving = author.spawn(author.next().with_writes(vec![author.task(1)]));
     watch.waits(2).await;
     admin.run("COMMIT").await;
     writing.await.unwrap().unwrap();
     saving.await.unwrap().unwrap();
-    let writes = author.saver.get(THREAD, "", Some(id)).await.unwrap().unwrap().writes;
-    assert_eq!(writes.len(), 1);
-    assert_eq!(writes[0].resume, Some("yes".into()));
-    assert_eq!(writes[0].writes, author.task.writes);
+    let saved = author.saver.get(THREAD, "", Some(id)).await.unwrap().unwrap();
+    let [task] = saved.writes() else { panic!("{saved:?}") };
+    assert_eq!(task.resume(), Some(&"yes".into()));
+    assert_eq!(task.writes(), author.task.writes());
 }
 
 #[tokio::test]
@@ -269,7 +262,7 @@ async fn deleting_waits_for_a_save_and_leaves_nothing_of_it() {
     author.put().await.unwrap();
     let admin = place.admin().await;
     admin.run("BEGIN; SELECT FROM superstep_spaces FOR UPDATE").await;
-    let saving = author.spawn(&author.next());
+    let saving = author.spawn(author.next());
     let watch = place.admin().await;
     watch.waits(1).await;
     let saver = author.saver.clone();
@@ -307,9 +300,9 @@ async fn claimants_from_two_pools_make_a_single_chain() {
     }
     won.sort_unstable();
     let listed = savers[0].list(THREAD, "", &ListQuery::new()).await.unwrap();
-    let chain: Vec<_> = listed.iter().rev().map(|saved| saved.record.id).collect();
+    let chain: Vec<_> = listed.iter().rev().map(|saved| saved.record().id()).collect();
     assert_eq!(chain, won, "each who was told that it won is there, once");
-    let parents: Vec<_> = listed.iter().rev().map(|saved| saved.record.parent).collect();
+    let parents: Vec<_> = listed.iter().rev().map(|saved| saved.record().parent()).collect();
     let before = std::iter::once(None).chain(chain.iter().copied().map(Some));
     assert_eq!(parents, before.take(chain.len()).collect::<Vec<_>>());
 }
@@ -328,11 +321,10 @@ async fn forks_beside_pruning_are_refused_or_whole() {
     });
     let mut known = vec![first];
     while !pruning.is_finished() {
-        let mut record = author.next();
         let base = known[known.len().saturating_sub(4)];
-        (record.parent, record.base) = (Some(base), Some(base));
-        let id = record.id;
-        match author.saver.put(author.lease(), &record).await {
+        let record = author.next().with_parent(Some(base)).with_base(Some(base));
+        let id = record.id();
+        match author.saver.put(author.lease(), record).await {
             Ok(()) => {
                 author.head = Some(id);
                 known.push(id);

@@ -17,9 +17,8 @@ async fn a_step_is_one_round_trip_and_one_statement() {
         saved.unwrap();
         assert_eq!(traffic, Traffic { round_trips: 1, statements: 1, named: 0 });
     }
-    let mut record = author.next();
-    record.writes = (0..10).map(|number| author.task(number)).collect();
-    let (traffic, saved) = wire.during(author.saver.put(author.lease(), &record)).await;
+    let record = author.next().with_writes((0..10).map(|number| author.task(number)).collect());
+    let (traffic, saved) = wire.during(author.saver.put(author.lease(), record)).await;
     saved.unwrap();
     assert_eq!(traffic, Traffic { round_trips: 1, statements: 1, named: 0 }, "with what ten tasks wrote");
 }
@@ -36,7 +35,7 @@ async fn what_a_task_wrote_is_one_round_trip() {
         saved.unwrap();
         assert_eq!(traffic, Traffic { round_trips: 1, statements: 1, named: 0 });
     }
-    assert_eq!(author.saver.get(THREAD, "", None).await.unwrap().unwrap().writes.len(), 5);
+    assert_eq!(author.saver.get(THREAD, "", None).await.unwrap().unwrap().writes().len(), 5);
 }
 
 /// Each step of a run that does not wait for its saves had a round trip and a commit of its own.
@@ -49,13 +48,13 @@ async fn saves_that_nobody_waits_for_share_round_trips() {
     let mut saves = Vec::new();
     for _ in 0..50 {
         let record = author.next();
-        author.head = Some(record.id);
-        saves.push(author.saver.put(author.lease(), &record));
+        author.head = Some(record.id());
+        saves.push(author.begin(author.lease(), record));
     }
     let (traffic, ()) = wire
         .during(async {
             for save in saves {
-                save.await.unwrap();
+                save.await.unwrap().unwrap();
             }
         })
         .await;

@@ -37,7 +37,7 @@ async fn a_save_that_nobody_answers_is_made_once_on_another_connection() {
         assert!(wire.was_cut());
         assert_eq!(author.ids().await.len(), round + 2, "{cut:?}");
         let latest = author.saver.get(THREAD, "", None).await.unwrap().unwrap();
-        assert_eq!(latest.writes.len(), 1, "{cut:?}");
+        assert_eq!(latest.writes().len(), 1, "{cut:?}");
     }
     wire.cut_at(1, Cut::SilentAnswer);
     let claim = author.saver.claim(THREAD, "", None).await.unwrap();

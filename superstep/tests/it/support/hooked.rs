@@ -4,8 +4,8 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use superstep::{
-    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Lease, ListQuery, MemorySaver, Prune,
-    SavedCheckpoint, Saving, Swept, TaskId, TaskRecord,
+    CheckpointError, CheckpointId, CheckpointRecord, Checkpointer, Claim, Deletion, Lease, ListQuery, MemorySaver,
+    Prune, SavedCheckpoint, Swept, TaskId, TaskRecord,
 };
 
 /// A call of the checkpointer.
@@ -53,10 +53,14 @@ pub(crate) trait Hook: Send + Sync + 'static {
     fn saves(&self, _: Lease<'_>) {}
 
     /// Changes what is saved.
-    fn write(&self, _: &mut CheckpointRecord) {}
+    fn write(&self, record: CheckpointRecord) -> CheckpointRecord {
+        record
+    }
 
     /// Changes what is given back.
-    fn read(&self, _: &mut SavedCheckpoint) {}
+    fn read(&self, saved: SavedCheckpoint) -> SavedCheckpoint {
+        saved
+    }
 }
 
 #[derive(Clone, Default)]
@@ -89,33 +93,21 @@ impl<H: Hook> Hooked<H> {
 impl<H: Hook + Clone> Checkpointer for Hooked<H> {
     async fn claim(&self, thread: &str, ns: &str, at: Option<CheckpointId>) -> Result<Claim, CheckpointError> {
         let mut claim = self.serve(Call::Get, self.inner.claim(thread, ns, at)).await?;
-        claim.found.iter_mut().for_each(|saved| self.hook.read(saved));
+        claim.found = claim.found.map(|saved| self.hook.read(saved));
         Ok(claim)
     }
 
-    fn put(&self, lease: Lease<'_>, checkpoint: &CheckpointRecord) -> Saving {
-        let mut checkpoint = checkpoint.clone();
+    async fn put(&self, lease: Lease<'_>, checkpoint: CheckpointRecord) -> Result<(), CheckpointError> {
         self.hook.saves(lease);
-        self.hook.write(&mut checkpoint);
-        let call = Call::Put(checkpoint.writes.iter().map(|task| task.task).collect());
-        let (this, thread, ns, epoch) =
-            (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        // The call begins when it is served, not before.
-        Saving::later(async move {
-            let inner = async { this.inner.put(Lease::new(&thread, &ns, epoch), &checkpoint).await };
-            this.serve(call, inner).await
-        })
+        let checkpoint = self.hook.write(checkpoint);
+        let call = Call::Put(checkpoint.writes().iter().map(TaskRecord::task).collect());
+        self.serve(call, self.inner.put(lease, checkpoint)).await
     }
 
-    fn put_writes(&self, lease: Lease<'_>, at: CheckpointId, task: TaskRecord) -> Saving {
+    async fn put_writes(&self, lease: Lease<'_>, at: CheckpointId, task: TaskRecord) -> Result<(), CheckpointError> {
         self.hook.saves(lease);
-        let call = Call::PutWrites { task: task.task, finished: task.is_finished() };
-        let (this, thread, ns, epoch) =
-            (self.clone(), lease.thread.to_owned(), lease.namespace.to_owned(), lease.epoch);
-        Saving::later(async move {
-            let inner = async { this.inner.put_writes(Lease::new(&thread, &ns, epoch), at, task).await };
-            this.serve(call, inner).await
-        })
+        let call = Call::PutWrites { task: task.task(), finished: task.is_finished() };
+        self.serve(call, self.inner.put_writes(lease, at, task)).await
     }
 
     fn keeps_order(&self) -> bool {
@@ -128,9 +120,8 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
         ns: &str,
         at: Option<CheckpointId>,
     ) -> Result<Option<SavedCheckpoint>, CheckpointError> {
-        let mut saved = self.serve(Call::Get, self.inner.get(thread, ns, at)).await?;
-        saved.iter_mut().for_each(|saved| self.hook.read(saved));
-        Ok(saved)
+        let saved = self.serve(Call::Get, self.inner.get(thread, ns, at)).await?;
+        Ok(saved.map(|saved| self.hook.read(saved)))
     }
 
     async fn list(&self, thread: &str, ns: &str, query: &ListQuery) -> Result<Vec<SavedCheckpoint>, CheckpointError> {
@@ -143,6 +134,10 @@ impl<H: Hook + Clone> Checkpointer for Hooked<H> {
 
     async fn delete_thread(&self, thread: &str) -> Result<(), CheckpointError> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn delete_checkpoints(&self, thread: &str, ns: &str, deletion: &Deletion) -> Result<usize, CheckpointError> {
+        self.inner.delete_checkpoints(thread, ns, deletion).await
     }
 
     async fn threads(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, CheckpointError> {

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use crate::checkpoint::{
-    CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, Source, TaskRecord,
-};
+use crate::checkpoint::{CheckpointRecord, Epoch, FieldValue, ListQuery, SavedCheckpoint, SavedField, TaskRecord};
 use crate::id::{CheckpointId, TaskId};
 use crate::value::Blob;
 
@@ -104,6 +102,7 @@ impl Naive {
                 && query.only.is_none_or(|only| record.id == only)
                 && query.source.is_none_or(|source| record.source == source)
                 && query.step.is_none_or(|step| record.step == step)
+                && query.run.as_deref().is_none_or(|run| record.run() == Some(run))
                 && query.metadata.iter().all(|(key, value)| record.metadata.get(key) == Some(value))
         };
         let found = self.all(thread, space).iter().rev().filter(wanted);
@@ -146,9 +145,9 @@ impl Naive {
     }
 
     fn prune(&mut self, thread: &str, root: &[CheckpointId]) -> usize {
-        let Some(thread) = self.threads.get_mut(thread) else { return 0 };
+        let Some(held) = self.threads.get_mut(thread) else { return 0 };
         let mut forgotten = 0;
-        for (space, all) in &mut thread.spaces {
+        for (space, all) in &mut held.spaces {
             let latest = all.last().map(|latest| latest.record.id);
             let stays = |known: &Checkpoint| match space.as_str() {
                 "" => root.contains(&known.record.id),
@@ -161,6 +160,9 @@ impl Naive {
             let before = all.len();
             all.retain(stays);
             forgotten += before - all.len();
+        }
+        if forgotten > 0 && held.spaces.values().all(Vec::is_empty) {
+            self.threads.remove(thread);
         }
         forgotten
     }
@@ -181,13 +183,8 @@ impl Thread {
         let mut forgotten = 0;
         for all in self.spaces.values_mut() {
             let before = all.len();
-            let is_gone = |known: &&Checkpoint| known.record.run.as_deref() == Some(run);
-            let steps = all.iter().filter(is_gone).filter(|known| known.record.source == Source::Loop);
-            let left: Vec<_> = steps.map(|known| (known.record.base, known.record.step - 1)).collect();
-            for base in all.iter_mut().filter(|base| left.contains(&(Some(base.record.id), base.record.step))) {
-                base.tasks.clear();
-            }
-            all.retain(|known| known.record.run.as_deref() != Some(run));
+            all.retain(|known| known.record.run() != Some(run));
+            all.iter_mut().for_each(|known| known.tasks.retain(|record| record.run() != Some(run)));
             forgotten += before - all.len();
         }
         forgotten
@@ -209,8 +206,7 @@ fn change(fields: &mut BTreeMap<String, Held>, name: &str, value: &FieldValue) {
 impl Checkpoint {
     fn saved(&self) -> SavedCheckpoint {
         let fields = self.fields.iter();
-        let fields =
-            fields.map(|(name, (whole, tail))| SavedField::new(name.as_str().into(), whole.clone(), tail.clone()));
+        let fields = fields.map(|(name, (whole, tail))| SavedField::new(name.as_str(), whole.clone(), tail.clone()));
         let mut tasks: Vec<TaskId> = self.tasks.iter().map(|record| record.task).collect();
         tasks.sort_unstable();
         tasks.dedup();
@@ -220,17 +216,18 @@ impl Checkpoint {
 
     /// What all records of a task come to.
     fn task(&self, task: TaskId) -> TaskRecord {
-        let records: Vec<&TaskRecord> = self.tasks.iter().filter(|record| record.task == task).collect();
+        let mut records: Vec<&TaskRecord> = self.tasks.iter().filter(|record| record.task == task).collect();
+        // What one run wrote stands together, in the place of the first of it.
+        let runs: Vec<Option<&str>> = records.iter().map(|record| record.run()).collect();
+        records.sort_by_key(|record| runs.iter().position(|run| *run == record.run()));
         let most = records.iter().map(|record| record.writes.len()).max().unwrap_or_default();
         let first = |place: usize| records.iter().find_map(|record| record.writes.get(place)).cloned();
-        TaskRecord {
-            task,
-            path: records[0].path.clone(),
-            writes: (0..most).filter_map(first).collect(),
-            error: records.iter().rev().find_map(|record| record.error.clone()),
-            handled: records.iter().any(|record| record.handled),
-            interrupts: records.iter().rev().find_map(|record| record.interrupts.clone()),
-            resume: records.iter().rev().find_map(|record| record.resume.clone()),
-        }
+        TaskRecord::new(task, records[0].path())
+            .with_run(records[0].run.clone())
+            .with_writes((0..most).filter_map(first).collect())
+            .with_error(records.iter().rev().find_map(|record| record.error.clone()))
+            .with_handled(records.iter().any(|record| record.handled))
+            .with_interrupts(records.iter().rev().find_map(|record| record.interrupts.clone()))
+            .with_resume(records.iter().rev().find_map(|record| record.resume.clone()))
     }
 }

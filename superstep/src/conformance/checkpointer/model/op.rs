@@ -29,6 +29,7 @@ pub(super) enum Op {
         by: Lease,
         space: &'static str,
         at: At,
+        run: Option<&'static str>,
         task: Task,
     },
     Get {
@@ -125,6 +126,7 @@ pub(super) struct Query {
     pub(super) limit: Option<usize>,
     pub(super) source: Option<Source>,
     pub(super) step: Option<i64>,
+    pub(super) run: Option<&'static str>,
     pub(super) metadata: Option<usize>,
 }
 
@@ -135,7 +137,11 @@ impl Op {
             0..12 => Op::Claim { thread, space, at: At::random(dice) },
             12..55 => Op::Put { by: Lease::random(dice), space, put: Put::random(dice) },
             55..58 => Op::PutAgain { by: Lease::random(dice) },
-            58..72 => Op::Write { by: Lease::random(dice), space, at: At::random(dice), task: Task::random(dice) },
+            58..72 => {
+                let (by, at) = (Lease::random(dice), At::random(dice));
+                let run = dice.maybe(2, |dice| dice.pick(&RUNS));
+                Op::Write { by, space, at, run, task: Task::random(dice) }
+            }
             72..77 => Op::Get { thread, space, at: At::random(dice) },
             77..83 => Op::List { thread, space, query: Query::random(dice) },
             83 => Op::Namespaces { thread },
@@ -233,6 +239,7 @@ impl Query {
             limit: dice.maybe(3, |dice| dice.below(4)),
             source: dice.maybe(4, |dice| dice.pick(&[Source::Loop, Source::Input, Source::Update, Source::Fork])),
             step: dice.maybe(4, |dice| dice.below(4) as i64 - 1),
+            run: dice.maybe(6, |dice| dice.pick(&RUNS)),
             metadata: dice.maybe(4, |dice| dice.below(3)),
         }
     }

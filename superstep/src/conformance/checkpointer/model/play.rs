@@ -46,7 +46,7 @@ impl Game {
                 Some((space, record)) => self.save(by, space, record).await,
                 None => Ok(()),
             },
-            Op::Write { by, space, at, task } => self.write(by, space, at, &task).await,
+            Op::Write { by, space, at, run, task } => self.write(by, space, at, run, &task).await,
             Op::Get { thread, space, at } => self.get(thread, space, self.find(thread, space, at)).await,
             Op::List { thread, space, query } => self.list(thread, space, &self.query(thread, space, &query)).await,
             Op::Namespaces { thread } => self.namespaces(thread).await,
@@ -136,18 +136,19 @@ impl Game {
     async fn save(&mut self, by: Lease, space: &'static str, record: CheckpointRecord) -> Checked {
         let epoch = self.epoch(by);
         let expected = self.naive.put(by.thread, space, epoch, &record);
-        let ended = self.saver.put(Right::new(by.thread, space, epoch), &record.clone()).await;
+        let ended = self.saver.put(Right::new(by.thread, space, epoch), record.clone()).await;
         if ended.is_ok() {
             self.last.insert(by.thread, (space, record));
         }
         ends("a checkpoint", &ended, expected)
     }
 
-    async fn write(&mut self, by: Lease, space: &str, at: At, task: &Task) -> Checked {
+    async fn write(&mut self, by: Lease, space: &str, at: At, run: Option<&str>, task: &Task) -> Checked {
         let epoch = self.epoch(by);
         let at = self.find_id(by.thread, space, at).unwrap_or(id_at(1 << 20));
-        let expected = self.naive.write(by.thread, space, epoch, at, &record(task));
-        let ended = self.saver.put_writes(Right::new(by.thread, space, epoch), at, record(task)).await;
+        let record = run.into_iter().fold(record(task), TaskRecord::of);
+        let expected = self.naive.write(by.thread, space, epoch, at, &record);
+        let ended = self.saver.put_writes(Right::new(by.thread, space, epoch), at, record).await;
         ends("writes", &ended, expected)
     }
 
@@ -168,6 +169,7 @@ impl Game {
             limit: query.limit,
             source: query.source,
             step: query.step,
+            run: query.run.map(str::to_owned),
             ..ListQuery::new()
         };
         query.metadata.into_iter().fold(listed, |listed, number| listed.metadata("k", number))

@@ -1,11 +1,24 @@
 //! Whether something may be saved: one answer for all checkpointers.
-//!
-//! A checkpointer finds the facts while nobody else can change them, and does in the same breath what is decided here.
 
-use super::{CheckpointError, CheckpointRecord, Epoch, Lease};
+use crate::checkpoint::{CheckpointError, CheckpointRecord, Epoch, Lease};
 use crate::id::CheckpointId;
 
-/// What there is in the namespace that someone writes to.
+/// What there is in the namespace that someone writes to. A backend finds it while nobody else can change it, and does in
+/// the same transaction what is decided.
+///
+/// ```
+/// use superstep::checkpoint::backend::{Decision, Facts};
+/// use superstep::{CheckpointId, CheckpointRecord, Epoch, Lease, Source};
+/// let (first, second) = (CheckpointId::from_u128(1 << 64), CheckpointId::from_u128(2 << 64));
+/// let lease = Lease::new("t", "", Epoch::from_u64(7));
+/// lease.check(Some(Epoch::from_u64(7)))?;
+/// let facts = Facts { head: Some(first), has_base: true };
+/// let next = CheckpointRecord::new(second, Source::Loop, 1).with_base(Some(first)).with_head(Some(first));
+/// assert_eq!(facts.decide_put(lease, (&next).into())?, Decision::Save);
+/// let late = CheckpointRecord::new(second, Source::Loop, 1);
+/// assert!(facts.decide_put(lease, (&late).into()).unwrap_err().is_fenced());
+/// # Ok::<(), superstep::CheckpointError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// The latest checkpoint.
@@ -15,17 +28,29 @@ pub struct Facts {
 }
 
 /// Where a checkpoint wants to be.
-#[derive(Debug, Clone, Copy)]
+///
+/// ```
+/// use superstep::checkpoint::backend::Successor;
+/// use superstep::{CheckpointId, CheckpointRecord, Source};
+/// let id = CheckpointId::from_u128(1 << 64);
+/// assert_eq!(Successor::from(&CheckpointRecord::new(id, Source::Input, -1)).id, id);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
-    /// Names the row.
+    /// Its id.
     pub id: CheckpointId,
-    /// The checkpoint whose fields it takes over where they did not change.
+    /// The checkpoint that it builds on.
     pub base: Option<CheckpointId>,
     /// Which one its maker takes for the latest.
     pub head: Option<CheckpointId>,
 }
 
 /// What becomes of a checkpoint that is not refused.
+///
+/// ```
+/// use superstep::checkpoint::backend::Decision;
+/// assert_ne!(Decision::Save, Decision::Known);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It becomes the latest.
@@ -36,19 +61,25 @@ pub enum Decision {
 
 impl From<&CheckpointRecord> for Successor {
     fn from(record: &CheckpointRecord) -> Self {
-        Self { id: record.id, base: record.base, head: record.head }
+        Self { id: record.id(), base: record.base(), head: record.head() }
     }
 }
 
 impl Lease<'_> {
     /// Refuses whoever does not hold the thread, whose latest claim gave this epoch; none if there is no such thread.
+    ///
+    /// # Errors
+    /// [`Fenced`](crate::CheckpointErrorKind::Fenced) if someone else claimed the thread.
     pub fn check(&self, latest: Option<Epoch>) -> Result<(), CheckpointError> {
         if latest == Some(self.epoch) { Ok(()) } else { Err(CheckpointError::fenced(self.thread, self.epoch, latest)) }
     }
 }
 
 impl Facts {
-    /// Whether whoever holds the thread may save a checkpoint.
+    /// Whether whoever [holds the thread](Lease::check) may save a checkpoint.
+    ///
+    /// # Errors
+    /// If the maker was overtaken, or builds on a checkpoint that is not there.
     pub fn decide_put(&self, lease: Lease<'_>, next: Successor) -> Result<Decision, CheckpointError> {
         if self.head == Some(next.id) {
             return Ok(Decision::Known);
@@ -62,7 +93,10 @@ impl Facts {
         Ok(Decision::Save)
     }
 
-    /// Whether whoever holds the thread may save what a task wrote under a checkpoint.
+    /// Whether whoever [holds the thread](Lease::check) may save what a task wrote under a checkpoint.
+    ///
+    /// # Errors
+    /// If the checkpoint is not there.
     pub fn decide_writes(&self, under: CheckpointId) -> Result<(), CheckpointError> {
         if self.has_base {
             return Ok(());
