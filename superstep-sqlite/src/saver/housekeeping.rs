@@ -39,8 +39,12 @@ impl Work<'_> {
 
     /// Removes some rows of a namespace that nobody has, and says how many.
     pub(super) fn clear_some(&self, space: i64) -> Result<usize, CheckpointError> {
-        let checkpoints = self.done(self.run(sql::SOME_CHECKPOINTS, params![space, BATCH as i64]))?;
-        self.done(self.run(sql::REMOVE_RUNS, [space]))?;
+        let runs: Vec<Option<String>> = self.column(sql::SOME_CHECKPOINTS, params![space, BATCH as i64])?;
+        let checkpoints = runs.len();
+        for run in runs.into_iter().flatten().collect::<HashSet<_>>() {
+            self.done(self.run(sql::REMOVE_RUN, params![run, space]))?;
+        }
+        self.done(self.run(sql::REMOVE_WRITERS, [space]))?;
         let pending = self.done(self.run(sql::SOME_PENDING, params![space, BATCH as i64]))?;
         Ok(checkpoints + pending)
     }
@@ -75,6 +79,7 @@ impl Work<'_> {
             let (head, now) = (id_bytes(space.head), micros(SystemTime::now()));
             let key = self.add_space(thread, &space.name, head.as_slice(), now)?;
             self.done(self.run(sql::COPY_RUNS, [space.key, key]))?;
+            self.done(self.run(sql::COPY_WRITERS, [space.key, key]))?;
             self.copy_space(self.codec(from, &space.name), self.codec(to, &space.name), space.key, key, &mut shapes)?;
         }
         Ok(expired)

@@ -44,7 +44,7 @@ impl Work<'_> {
             return self.done(self.run(sql::SET_HEAD, params![space.key, id_bytes(latest)])).map(drop);
         }
         self.done(self.run(sql::REMOVE_SPACE, [space.key]))?;
-        self.done(self.run(sql::REMOVE_RUNS, [space.key]))?;
+        self.done(self.run(sql::REMOVE_WRITERS, [space.key]))?;
         // The thread goes with the last of its namespaces.
         self.done(self.run(sql::REMOVE_EMPTY, [thread])).map(drop)
     }
@@ -55,10 +55,6 @@ impl Work<'_> {
         for id in removed {
             let removed: Vec<Option<String>> = self.column(sql::REMOVE_CHECKPOINT, params![space, id_bytes(*id)])?;
             runs.extend(removed.into_iter().flatten());
-        }
-        // A run that has no checkpoints left may have written under those of others.
-        if !runs.is_empty() && self.column::<bool>(sql::HAS_WRITTEN, [space])?.contains(&true) {
-            return Ok(());
         }
         if !runs.is_empty() {
             for left in self.column::<String>(sql::RUNS, [space])? {
@@ -81,7 +77,7 @@ impl Work<'_> {
                 }
             }
         }
-        self.done(self.run(sql::REMOVE_RUN, params![run, space])).map(drop)
+        self.done(self.run(sql::REMOVE_WRITER, params![run, space])).map(drop)
     }
 
     /// Removes what a run wrote from a row of pending writes.

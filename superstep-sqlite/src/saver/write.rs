@@ -163,7 +163,7 @@ impl Work<'_> {
         let space = found.space.expect("a checkpoint is in a namespace");
         self.add_pending(self.codec(lease.thread, lease.namespace), space, row)?;
         if let Some(run) = run {
-            self.done(self.run(sql::ADD_RUN, params![run, space]))?;
+            self.done(self.run(sql::ADD_WRITER, params![run, space]))?;
         }
         self.done(self.run(sql::TOUCH, params![space, micros(SystemTime::now())])).map(drop)
     }

@@ -57,8 +57,7 @@ const SCRIPTS: &[&str] = &[
     "ALTER TABLE superstep_spaces ADD COLUMN removals INTEGER NOT NULL DEFAULT 0;",
     // Nobody counts any more. Whoever still does must not find the column: it would miss what others remove.
     "ALTER TABLE superstep_spaces DROP COLUMN removals;",
-    // All runs have ids, and are noted if they wrote under checkpoints of others too.
-    "CREATE INDEX superstep_runs_by_space ON superstep_runs (space);",
+    WRITERS,
 ];
 
 /// A commit appends each page that it touched to the log: a run is noted once for a namespace, not with each of its
@@ -73,6 +72,16 @@ const PAGES: &str = "
         SELECT DISTINCT run, space FROM superstep_checkpoints WHERE run IS NOT NULL ORDER BY run, space;
     DROP INDEX superstep_checkpoints_by_run;
     ALTER TABLE superstep_checkpoints ADD COLUMN took BLOB;
+";
+
+/// The runs that wrote under checkpoints, which may be those of others.
+const WRITERS: &str = "
+    CREATE TABLE superstep_writers (
+        run TEXT NOT NULL,
+        space INTEGER NOT NULL,
+        PRIMARY KEY (run, space)
+    ) WITHOUT ROWID;
+    CREATE INDEX superstep_writers_by_space ON superstep_writers (space);
 ";
 
 // Claims.
@@ -106,6 +115,7 @@ pub(crate) const ADD_CHECKPOINT: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ";
 pub(crate) const ADD_RUN: &str = "INSERT INTO superstep_runs (run, space) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+pub(crate) const ADD_WRITER: &str = "INSERT INTO superstep_writers (run, space) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 pub(crate) const SET_OUTLINE: &str =
     "UPDATE superstep_checkpoints SET depth = 0, owners = ?3, outline = ?4 WHERE space = ?1 AND id = ?2";
 pub(crate) const FIND_PENDING: &str =
@@ -315,7 +325,7 @@ pub(crate) const REMOVE_SPACE: &str = "DELETE FROM superstep_spaces WHERE key = 
 pub(crate) const SOME_CHECKPOINTS: &str = "
     DELETE FROM superstep_checkpoints WHERE rowid IN (
         SELECT rowid FROM superstep_checkpoints WHERE space = ?1 LIMIT ?2
-    )
+    ) RETURNING run
 ";
 pub(crate) const SOME_PENDING: &str = "
     DELETE FROM superstep_pending WHERE rowid IN (SELECT rowid FROM superstep_pending WHERE space = ?1 LIMIT ?2)
@@ -327,14 +337,21 @@ pub(crate) const SUMMARIES: &str = "
 /// The namespaces that a run wrote to, with their threads.
 pub(crate) const SPACES_OF_RUN: &str = "
     SELECT t.name, s.key FROM superstep_spaces s JOIN superstep_threads t ON t.key = s.thread
-    WHERE s.key IN (SELECT r.space FROM superstep_runs r WHERE r.run = ?1) ORDER BY s.key
+    WHERE s.key IN (
+        SELECT r.space FROM superstep_runs r WHERE r.run = ?1
+        UNION
+        SELECT w.space FROM superstep_writers w WHERE w.run = ?1
+    ) ORDER BY s.key
 ";
 pub(crate) const OF_RUN: &str =
     "SELECT id FROM superstep_checkpoints WHERE space = ?1 AND run = ?2 ORDER BY id LIMIT ?3";
 pub(crate) const RUNS: &str = "SELECT DISTINCT run FROM superstep_checkpoints WHERE space = ?1 AND run IS NOT NULL";
-pub(crate) const REMOVE_RUNS: &str = "DELETE FROM superstep_runs WHERE space = ?1";
-pub(crate) const COPY_RUNS: &str = "INSERT INTO superstep_runs (run, space) SELECT run, ?2 FROM superstep_runs WHERE space = ?1 ON CONFLICT DO NOTHING";
-pub(crate) const HAS_WRITTEN: &str = "SELECT EXISTS (SELECT 1 FROM superstep_pending WHERE space = ?1)";
+pub(crate) const COPY_RUNS: &str =
+    "INSERT INTO superstep_runs (run, space) SELECT run, ?2 FROM superstep_runs WHERE space = ?1";
+pub(crate) const COPY_WRITERS: &str =
+    "INSERT INTO superstep_writers (run, space) SELECT run, ?2 FROM superstep_writers WHERE space = ?1";
+pub(crate) const REMOVE_WRITER: &str = "DELETE FROM superstep_writers WHERE run = ?1 AND space = ?2";
+pub(crate) const REMOVE_WRITERS: &str = "DELETE FROM superstep_writers WHERE space = ?1";
 pub(crate) const REMOVE_RUN: &str = "DELETE FROM superstep_runs WHERE run = ?1 AND space = ?2";
 /// What was written under `?2`.
 pub(crate) const WRITTEN: &str =

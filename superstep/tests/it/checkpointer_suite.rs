@@ -3,6 +3,8 @@
 use superstep::MemorySaver;
 use superstep::conformance::checkpointer;
 
+use crate::redb_saver::RedbSaver;
+
 #[tokio::test]
 async fn memory_saver_passes() {
     checkpointer::run(|| async { MemorySaver::new() }).await.assert();
@@ -16,4 +18,9 @@ async fn memory_saver_passes_on_several_cores() {
 #[tokio::test(start_paused = true)]
 async fn memory_saver_lets_threads_expire() {
     checkpointer::expiry(|ttl| async move { MemorySaver::new().ttl(ttl) }).await.assert();
+}
+
+#[tokio::test]
+async fn a_checkpointer_from_outside_passes() {
+    checkpointer::run(|| async { RedbSaver::memory().unwrap() }).await.assert();
 }

@@ -53,6 +53,8 @@ mod pregel_nodes;
 mod pushed_messages;
 mod questions;
 mod recovery;
+#[cfg(feature = "conformance")]
+mod redb_saver;
 mod reducer_panics;
 mod registry;
 mod retry;

@@ -10,6 +10,8 @@ use std::thread::available_parallelism;
 use superstep::conformance::checkpointer;
 use superstep::{Checkpointer, MemorySaver};
 
+use crate::redb_saver::RedbSaver;
+
 /// After how many rows, and of how many pieces, a saver makes outlines. With an outline at every second to fifth row,
 /// all that is about them happens in short sequences too; `None` is as everyone has it.
 pub(crate) const INTERVALS: [Option<(i64, usize)>; 4] = [None, Some((2, 2)), Some((3, 2)), Some((5, 3))];
@@ -45,6 +47,12 @@ where
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_saver_answers_as_the_model_does() {
     play(|| async { MemorySaver::new() }, sequences(), 1_000_000_000).await;
+}
+
+/// Fewer sequences: it is an example, and slow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpointer_from_outside_answers_as_the_model_does() {
+    play(|| async { RedbSaver::memory().unwrap() }, sequences() / 8, 9_000_000_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,9 +32,9 @@ fn random(seed: u64, len: usize) -> String {
         .collect()
 }
 
-/// A message is in the step that wrote it, in an outline, and if it is an input in that too.
+/// A message is in the step that wrote it, in an outline, and if it is an input in that too. Each turn has the id of its run.
 #[tokio::test]
-async fn a_long_chat_takes_at_most_3_6_times_the_bytes_of_its_messages() {
+async fn a_long_chat_takes_at_most_4_3_times_the_bytes_of_its_messages() {
     let folder = folder("chat");
     let file = folder.join("chat.db");
     let app = chat(SqliteSaver::open(&file).unwrap());
@@ -47,7 +47,7 @@ async fn a_long_chat_takes_at_most_3_6_times_the_bytes_of_its_messages() {
     let messages: usize = state.messages.iter().map(|m| m.text().len()).sum();
     drop(app);
     let bytes = std::fs::metadata(&file).unwrap().len();
-    assert!(5 * bytes <= 18 * messages as u64, "{bytes} bytes for {messages} bytes of messages");
+    assert!(10 * bytes <= 43 * messages as u64, "{bytes} bytes for {messages} bytes of messages");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

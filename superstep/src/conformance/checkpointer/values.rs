@@ -38,12 +38,12 @@ pub(super) async fn a_checkpoint_is_given_back_as_it_was_saved(stage: Stage) -> 
         tail("log", None, [&b""[..], b"x"]),
     ]);
     let mut second = author.draft().source(Source::Update).step(i64::from(i32::MAX) + 7).under(stage.id());
-    (second.0.shape, second.0.control) = (Blob::from(large.clone()).into(), every_byte.into());
+    (second.0.shape, second.0.control) = (Blob::from(large.clone()), every_byte.into());
     second.0.format = 0;
     author.put(&second).await?;
     let second = second.saved(first.fields.clone());
     let mut third = author.draft().source(Source::Fork).parent(None).step(-1);
-    (third.0.shape, third.0.control) = (Blob::default().into(), Blob::default());
+    (third.0.shape, third.0.control) = (Blob::default(), Blob::default());
     author.put(&third).await?;
     let third = third.saved(first.fields.clone());
     author.holds(&[third, second, first]).await
