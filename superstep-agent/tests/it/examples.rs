@@ -5,12 +5,21 @@ mod mcp_servers;
 #[cfg(all(feature = "openai", feature = "anthropic", feature = "gemini"))]
 mod zhipu;
 
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/agent_simulation.rs"]
+mod agent_simulation;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`, and a terminal for those who have one")]
 #[path = "../../examples/approval.rs"]
 mod approval;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/chat_memory.rs"]
 mod chat_memory;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/hierarchical_teams.rs"]
+mod hierarchical_teams;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/lats.rs"]
+mod lats;
 #[cfg(feature = "mcp")]
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/mcp.rs"]
@@ -19,14 +28,26 @@ mod mcp;
 #[path = "../../examples/memory_persistence.rs"]
 mod memory_persistence;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/plan_and_execute.rs"]
+mod plan_and_execute;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/rag.rs"]
 mod rag;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/react_linear.rs"]
 mod react_linear;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/reflexion.rs"]
+mod reflexion;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/research.rs"]
 mod research;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/rewoo.rs"]
+mod rewoo;
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+#[path = "../../examples/self_rag.rs"]
+mod self_rag;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/state_graph_echo.rs"]
 mod state_graph_echo;
@@ -42,6 +63,72 @@ mod supervisor;
 #[expect(dead_code, reason = "`main` is for `cargo run --example`")]
 #[path = "../../examples/think_act_observe.rs"]
 mod think_act_observe;
+
+#[tokio::test]
+async fn what_a_plan_names_is_found_and_filled_in() {
+    let (found, answer) = rewoo::run().await.unwrap();
+    let expected = ["#E1 Jannik Sinner won in 2024", "#E2 Jannik Sinner", "#E3 he grew up in Sexten, in South Tyrol"];
+    assert_eq!((found, &*answer), (expected.map(String::from).to_vec(), "Sexten"));
+}
+
+#[tokio::test]
+async fn a_plan_is_made_carried_out_and_made_anew() {
+    let (done, response) = plan_and_execute::run().await.unwrap();
+    let steps: Vec<_> = done.iter().map(|(step, result)| (step.as_str(), result.as_str())).collect();
+    let expected = [
+        ("find the winner of the Australian Open 2024", "Jannik Sinner won."),
+        ("find the hometown of Jannik Sinner", "He is from Sexten."),
+    ];
+    assert_eq!((steps, &*response), (expected.to_vec(), "Jannik Sinner is from Sexten."));
+}
+
+#[tokio::test]
+async fn a_customer_who_is_played_talks_to_the_bot_until_he_is_finished() {
+    let expected = [
+        "Hi! How can I help you?",
+        "I want a refund for Alaska.",
+        "After five years there is no refund.",
+        "I want ALL of it.",
+        "I am sorry, no.",
+        "FINISHED",
+    ];
+    assert_eq!(agent_simulation::run().await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn an_answer_is_revised_by_what_was_looked_up() {
+    let (findings, last) = reflexion::run().await.unwrap();
+    let topics: Vec<_> = findings.iter().filter_map(|finding| Some(finding.split_once(": ")?.0)).collect();
+    assert_eq!(topics, ["carbon in trees", "cost of trees", "area for trees"]);
+    assert_eq!(last.text, "Trees bind carbon [1], if there is room [2].");
+    assert_eq!(last.references, ["https://example.com/carbon-in-trees"]);
+}
+
+#[tokio::test]
+async fn documents_and_answers_are_graded() {
+    let expected = [
+        "search: What do they remember, degrees aside?",
+        "0 of 1 are relevant",
+        "search: What memory do agents have?",
+        "2 of 2 are relevant",
+        "answer: As elephants do.",
+        "answer: Short-term and long-term memory.",
+    ];
+    assert_eq!(self_rag::run().await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_tree_of_answers_is_searched_where_it_promises_most() {
+    let (answers, best) = lats::run().await.unwrap();
+    assert_eq!((answers, best.as_deref()), (7, Some("red green blue")));
+}
+
+#[tokio::test]
+async fn teams_of_teams_report_to_who_leads_them() {
+    let (said, paper) = hierarchical_teams::run().await.unwrap();
+    assert_eq!(said, ["research: Cats sleep 15 hours a day.", "writing: The poem is written."]);
+    assert_eq!(paper, "Cats sleep, 15 hours.");
+}
 
 #[tokio::test]
 async fn the_loop_can_be_taken_apart() {
