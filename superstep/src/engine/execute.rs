@@ -296,36 +296,26 @@ impl Run {
         }
     }
 
-    /// The start node beside others: an input was put in by hand while they waited.
-    async fn run_start(&self, ix: usize, context: Option<Context>) -> Finished {
-        let node = self.tasks[ix].node;
+    /// The start node beside others, which waited when an input was put in by hand: its paths may take their time, as
+    /// those of any node.
+    fn start_beside(&mut self, seed: &Arc<StepSeed>, ix: usize) -> Running {
+        let context = self.asks_for_context(ix).then(|| self.context_of(ix, Some(seed)));
+        let (plan, seed, state, node) = (self.plan.clone(), seed.clone(), self.live.state.clone(), self.tasks[ix].node);
         let (puts, steer) = self.start_outcome();
-        let mut writes = TaskWrites::of_puts(puts);
-        let end = match self.plan.way_out(node, steer, &mut writes) {
-            Err(end) => end,
-            Ok(false) => End::Done,
-            Ok(true) => {
-                let ended = boxed(|| self.follow_start(node, &mut writes, context.as_ref())).await;
-                ended.unwrap_or_else(|_| End::Failed(Error::cancelled()))
-            }
-        };
-        Finished { ix, writes, end }
-    }
-
-    async fn follow_start(
-        &self,
-        node: NodeIx,
-        writes: &mut TaskWrites,
-        context: Option<&Context>,
-    ) -> Result<End, Crash> {
-        let plan = &self.plan;
-        let state = match local_state(plan, &self.live.state, &writes.puts) {
-            Ok(state) => state,
-            Err(error) => return Ok(End::Failed(error.in_writes_of(&[&plan.nodes[node].name]))),
-        };
-        let paths = Paths { plan, node, step: self.step, stop: self.stop, context };
-        let followed = std::pin::pin!(paths.follow(&state, writes));
-        self.watched(followed, context).await
+        let running = boxed(|| async move {
+            let mut writes = TaskWrites::of_puts(puts);
+            let end = match plan.way_out(node, steer, &mut writes) {
+                Err(end) => end,
+                Ok(false) => End::Done,
+                Ok(true) => {
+                    let paths =
+                        Paths { plan: &plan, node, step: seed.step, stop: seed.stop, context: context.as_ref() };
+                    boxed(|| paths.follow_beside(&state, &mut writes, &seed)).await
+                }
+            };
+            Finished { ix, writes, end }
+        });
+        Walled::at_level(self.config.level, running)
     }
 
     /// What the start node writes: the fields of the input that may be written.
@@ -441,12 +431,8 @@ impl Run {
         let mut ready = Vec::new();
         let mut waiting: Vec<(usize, Running)> = Vec::new();
         for &ix in todo {
-            if self.plan.nodes[self.tasks[ix].node].hidden {
-                let context = self.asks_for_context(ix).then(|| self.context_of(ix, Some(seed)));
-                ready.push(boxed(|| self.run_start(ix, context)).await);
-                continue;
-            }
-            let mut running = self.start_task(seed, ix);
+            let is_start = self.plan.nodes[self.tasks[ix].node].hidden;
+            let mut running = if is_start { self.start_beside(seed, ix) } else { self.start_task(seed, ix) };
             match std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut running).poll(cx))).await {
                 Poll::Ready(ended) => ready.push(self.finished((ix, Some(ended)))),
                 Poll::Pending => waiting.push((ix, running)),

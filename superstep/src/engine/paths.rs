@@ -1,8 +1,12 @@
 //! Follows the conditional edges of a node: its paths are run inside its task, after it, and may do what it may.
 
-use super::attempt::{End, caught_future, edge_of, failure_of_called, leader, left_open, note_answers, refused};
+use super::apply::local_state;
+use super::attempt::{
+    End, Watched, caught_future, edge_of, failure_of_called, leader, left_open, note_answers, refused,
+};
+use super::seed::StepSeed;
 use super::writes::TaskWrites;
-use crate::call::{AsyncPath, Context, Goto, PathFn, RouteFuture, Routes, SyncPath, lock};
+use crate::call::{AsyncPath, Context, Goto, PathFn, RouteFuture, Routes, SyncPath, Waiter, lock};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::index::NodeIx;
 use crate::names::START;
@@ -27,6 +31,18 @@ impl Paths<'_> {
         let end = self.follow_each(state, writes).await.map_or_else(|end| end, |()| End::Done);
         note_answers(writes, self.context);
         end
+    }
+
+    /// Runs them by themselves, beside other tasks, on `state` with `writes`, until the run is cancelled.
+    pub(crate) async fn follow_beside(&self, state: &Snapshot, writes: &mut TaskWrites, seed: &StepSeed) -> End {
+        let state = match local_state(self.plan, state, &writes.puts) {
+            Ok(state) => state,
+            Err(error) => return End::Failed(error.in_writes_of(&[&self.plan.nodes[self.node].name])),
+        };
+        let waiter = Waiter { task: self.context.map(|cx| &*cx.task), around: seed.around.as_deref() };
+        let future = std::pin::pin!(self.follow(&state, writes));
+        let watched = Watched { future, cancel: None, token: seed.run.cancel.token(), waiter };
+        watched.await.unwrap_or_else(|_cancelled| End::Failed(Error::cancelled()))
     }
 
     async fn follow_each(&self, state: &Snapshot, writes: &mut TaskWrites) -> Result<(), End> {

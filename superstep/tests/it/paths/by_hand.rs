@@ -1,12 +1,15 @@
 //! Paths that are run because a thread is changed by hand, and stops of a run at nodes of graphs inside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use superstep::{
     CompiledStateGraph, Context, ErrorKind, Interrupted, MappedGraph, MemorySaver, MemoryStore, NodeOptions, Runtime,
     START, StateGraph, Store, StoreHandle,
 };
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::{behind_a, input, led_by};
 use crate::support::{Count, Notes, saved, says};
@@ -97,4 +100,35 @@ async fn a_stop_of_a_run_at_a_node_that_is_nowhere_is_an_error() {
     assert_eq!(error.to_string(), "`interrupt_before` names unknown node `nowhere`");
     let error = app.invoke(input()).thread("t").interrupt_after(["nowhere"]).await.unwrap_err();
     assert_eq!(error.to_string(), "`interrupt_after` names unknown node `nowhere`");
+}
+
+/// It ran before the others began, which waited for it: what it waited for from them never came.
+#[tokio::test(start_paused = true)]
+async fn a_path_of_the_start_runs_beside_what_waited_when_an_input_was_put_in_by_hand() {
+    let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, tells) = (began.clone(), go_on.clone());
+    let path = move |_: Notes, _: Context| {
+        let (began, go_on) = (began.clone(), go_on.clone());
+        async move {
+            began.notify_one();
+            go_on.notified().await;
+            "b"
+        }
+    };
+    let waits = move |_: Notes| {
+        let (told, tells) = (told.clone(), tells.clone());
+        async move {
+            told.notified().await;
+            tells.notify_one();
+            Notes::update().log(["waits"])
+        }
+    };
+    let mut graph = StateGraph::new();
+    graph.add_node("a", says("a")).add_node("b", says("b")).add_node("waits", waits).add_edge("a", "waits");
+    let app = saved(graph.add_conditional_edges(START, path));
+    let thread = app.thread("t");
+    thread.update(Notes::update().log(["a"])).as_node("a").await.unwrap();
+    thread.update_as_input(Notes::update().log(["by hand"])).await.unwrap();
+    let run = timeout(Duration::from_hours(1), thread.resume().into_future()).await.expect("nobody waits for ever");
+    assert_eq!(run.unwrap().state.log, ["a", "by hand", "waits", "b"]);
 }
