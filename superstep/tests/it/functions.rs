@@ -449,3 +449,40 @@ async fn the_question_of_a_task_is_shown_once_in_the_tasks_stream() {
     assert_eq!((asked.len(), &asked[0]["data"]["name"]), (1, &json!("flow")), "{shown:?}");
     assert_eq!(asked[0]["data"]["result"], json!({}), "a task that asked has written nothing");
 }
+
+/// LangGraph (1.2.22) takes the answer of the run before for the answer to the first question of the new one.
+#[tokio::test]
+async fn new_input_begins_without_the_answers_of_the_run_before() {
+    let flow = Entrypoint::new("flow", async |n: i64, cx: Context| -> Result<String, BoxError> {
+        let first: String = cx.interrupt(("first", n))?;
+        let second: String = cx.interrupt(("second", n))?;
+        Ok(format!("{first}, {second}"))
+    });
+    let flow = flow.checkpointer(MemorySaver::new()).compile();
+    flow.invoke(1).thread("t").await.unwrap();
+    let out = flow.resume(Resume::value("x")).thread("t").await.unwrap();
+    assert_eq!(out.interrupts[0].value, json!(["second", 1]));
+    let out = flow.invoke(2).thread("t").await.unwrap();
+    assert_eq!(out.interrupts[0].value, json!(["first", 2]));
+}
+
+/// LangGraph counts the calls of a task on from attempt to attempt: it runs and asks them again.
+#[tokio::test(start_paused = true)]
+async fn another_attempt_of_a_task_finds_what_its_calls_gave() {
+    let asks = Task::new("asks", async |n: i64, cx: Context| -> Result<i64, BoxError> { Ok(cx.interrupt::<i64>(n)?) });
+    let tries = Count::default();
+    let (runs, counted) = (Count::default(), tries.clone());
+    let outer = Task::new("outer", move |n: i64, cx: Context| {
+        let (asks, runs, tries) = (asks.clone(), runs.clone(), counted.clone());
+        async move {
+            runs.up();
+            let answer = asks.call(&cx, n).await?;
+            if tries.up() == 0 { Err::<i64, BoxError>("not yet".into()) } else { Ok(answer) }
+        }
+    });
+    let flow = calling(outer.retry(RetryPolicy::new())).checkpointer(MemorySaver::new()).compile();
+    let asked = flow.invoke(1).thread("t").await.unwrap();
+    assert_eq!(asked.interrupts.len(), 1);
+    let out = flow.resume(Resume::value(7)).thread("t").await.unwrap();
+    assert_eq!((out.get::<i64>().unwrap(), tries.get()), (7, 2));
+}
