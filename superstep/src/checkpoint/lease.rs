@@ -36,7 +36,7 @@ impl fmt::Display for Epoch {
 ///
 /// ```
 /// # fn show(claim: superstep::Claim) {
-/// println!("epoch {}, goes on from {:?}", claim.epoch, claim.found.map(|saved| saved.record.id));
+/// println!("epoch {}, goes on from {:?}", claim.epoch, claim.found.map(|saved| saved.record().id()));
 /// # }
 /// ```
 #[derive(Debug)]
