@@ -32,7 +32,7 @@ impl Run {
         self.config.namespace.split('|').map(str::to_owned).collect()
     }
 
-    async fn send(&self, mode: Mode, data: EventData) {
+    pub(super) async fn send(&self, mode: Mode, data: EventData) {
         if let Some(sink) = self.sink() {
             sink.send(RawEvent::new(self.event_namespace(), mode, self.step, data)).await;
         }
@@ -77,9 +77,19 @@ impl Run {
         }
     }
 
+    /// Whether somebody wants to see the checkpoints that are made.
+    pub(super) fn shows_checkpoints(&self) -> bool {
+        self.saver.is_some() && (self.wants(Mode::Checkpoints) || self.wants(Mode::Debug))
+    }
+
+    /// Whether somebody wants to see how the tasks of the step begin, or what those wrote that have run before.
+    pub(super) fn shows_starts(&self) -> bool {
+        self.is_watched()
+            && (self.wants(Mode::Tasks) || self.wants(Mode::Debug) || self.tasks.iter().any(|task| task.skip))
+    }
+
     pub(super) async fn show_checkpoint(&mut self) {
-        let wanted = self.wants(Mode::Checkpoints) || self.wants(Mode::Debug);
-        if !wanted || self.saver.is_none() {
+        if !self.shows_checkpoints() {
             return;
         }
         for ix in 0..self.tasks.len() {
@@ -176,10 +186,6 @@ impl Run {
     /// Shows what a task wrote, asked or failed with; `known` if it did not run for it now.
     pub(super) async fn show_writes(&mut self, ix: usize, known: bool) {
         let events = self.write_events(ix, known);
-        self.send_all(events).await;
-    }
-
-    pub(super) async fn send_all(&self, events: Vec<(Mode, EventData)>) {
         for (mode, data) in events {
             self.send(mode, data).await;
         }

@@ -166,9 +166,11 @@ impl Run {
         };
         drop(context);
         match end {
-            End::Done if self.is_quiet() => Ok(Ended::Done),
-            End::Done if !self.is_watched() && !self.saves_at_exit() => {
+            End::Done if !self.saves_at_exit() => {
                 self.keep_with_checkpoint()?;
+                if self.is_watched() {
+                    self.show_lone().await;
+                }
                 Ok(Ended::Done)
             }
             end => boxed(|| self.commit_lone(end)).await,
@@ -547,6 +549,18 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Shows what the step's only task wrote: now, or when its step is saved if that is to come first. The events are made
+    /// now in any case, for what it wrote is used up by then.
+    async fn show_lone(&mut self) {
+        let mut events = self.write_events(0, false);
+        if self.saver.is_some() && self.shared.durability != Durability::Async {
+            return self.unshown.append(&mut events);
+        }
+        for (mode, data) in events {
+            self.send(mode, data).await;
+        }
     }
 
     /// A task that was stopped because another failed, or because the run was cancelled.

@@ -297,7 +297,7 @@ impl Run {
     async fn step(&mut self, plan: &Plan) -> Result<Option<Ended>, Error> {
         self.at_work = AtWork::Step;
         self.choose(plan);
-        if self.is_watched() {
+        if self.shows_checkpoints() {
             boxed(|| self.show_checkpoint()).await;
         }
         match self.decide()? {
@@ -305,7 +305,7 @@ impl Run {
             Tick::Done => return Ok(Some(Ended::Done)),
             Tick::Paused => return Ok(Some(Ended::Paused(Vec::new()))),
         }
-        if self.is_watched() {
+        if self.shows_starts() {
             boxed(|| self.show_starts()).await;
         }
         self.give_reader_its_turn().await;
@@ -478,25 +478,30 @@ impl Run {
         // saved first.
         let shows_first = self.shared.durability == Durability::Async;
         if show && shows_first {
-            self.show_step().await;
+            self.show_step(show).await;
         }
         self.put_step(only).await?;
-        if !self.unshown.is_empty() {
-            let unshown = std::mem::take(&mut self.unshown);
-            boxed(|| self.send_all(unshown)).await;
-        }
-        if show && !shows_first {
-            self.show_step().await;
+        if !shows_first && (show || !self.unshown.is_empty()) {
+            self.show_step(show).await;
         }
         Ok(())
     }
 
-    /// Shows the state after a step that wrote to shown fields.
-    async fn show_step(&mut self) {
+    /// Shows what was held back until the end of the step, and the state if the step changed what is shown of it.
+    async fn show_step(&mut self, changed: bool) {
         if self.is_watched() {
-            boxed(|| self.show_values(&[])).await;
-        } else {
+            boxed(|| self.show_held_back(changed)).await;
+        } else if changed {
             self.note_shown(&[]);
+        }
+    }
+
+    async fn show_held_back(&mut self, changed: bool) {
+        for (mode, data) in std::mem::take(&mut self.unshown) {
+            self.send(mode, data).await;
+        }
+        if changed {
+            self.show_values(&[]).await;
         }
     }
 

@@ -87,7 +87,7 @@ impl Run {
 
     /// Makes the record of what the step's only task wrote. It is saved with the checkpoint of the step, which follows.
     pub(super) fn keep_with_checkpoint(&mut self) -> Result<(), Error> {
-        if self.saved.is_none() {
+        if self.saver.is_none() || self.saved.is_none() {
             return Ok(());
         }
         let (id, path) = (self.task_id(0), self.path_name(0));

@@ -9,6 +9,7 @@ mod channels;
 mod checkpointer_suite;
 mod compile_errors;
 mod context;
+mod copies;
 mod debug;
 mod deep_values;
 mod derive;
