@@ -21,6 +21,8 @@ mod save;
 mod saving;
 mod seed;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 pub(crate) use attempt::AbortOnDrop;

@@ -41,9 +41,7 @@ impl Run {
     /// Lets the reader take all that was shown, before a node of the step is run. Graphs inside a streamed one do so even
     /// if their own events are not asked for: the reader may leave, or have something else to do.
     pub(super) async fn give_reader_its_turn(&self) {
-        if self.has_work()
-            && let Some(sink) = &self.shared.sink
-        {
+        if let Some(sink) = &self.shared.sink {
             sink.give_reader_its_turn().await;
         }
     }

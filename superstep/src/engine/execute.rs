@@ -169,7 +169,7 @@ impl Run {
             End::Done if !self.saves_at_exit() => {
                 self.keep_with_checkpoint()?;
                 if self.is_watched() {
-                    self.show_lone().await;
+                    boxed(|| self.show_lone()).await;
                 }
                 Ok(Ended::Done)
             }

@@ -308,7 +308,9 @@ impl Run {
         if self.shows_starts() {
             boxed(|| self.show_starts()).await;
         }
-        self.give_reader_its_turn().await;
+        if self.shared.sink.is_some() && self.has_work() {
+            boxed(|| self.give_reader_its_turn()).await;
+        }
         if self.debug {
             self.log_step();
         }

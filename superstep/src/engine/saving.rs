@@ -14,6 +14,7 @@ use crate::checkpoint::{CheckpointRecord, Durability, Source};
 use crate::error::{Error, called};
 use crate::id::{CheckpointId, TaskId};
 use crate::index::NodeIx;
+use crate::wall::boxed;
 
 /// When what a task wrote is saved, if it is.
 pub(super) enum SavedWhen {
@@ -62,15 +63,9 @@ impl Run {
         self.source = Some(source);
         // Previous names are those of the tasks of the previous checkpoint.
         self.live.former = None;
-        match &self.saver {
-            None => self.checkpoint = None,
-            Some(saver) if saver.durability == Durability::Exit => {
-                self.checkpoint = Some(self.shared.ids().next(self.step));
-            }
-            Some(_) => {
-                self.checkpoint = Some(self.shared.ids().next(self.step));
-                self.save_checkpoint(self.step).await?;
-            }
+        self.checkpoint = self.saver.is_some().then(|| self.shared.ids().next(self.step));
+        if self.saver.is_some() && !self.saves_at_exit() {
+            boxed(|| self.save_checkpoint(self.step)).await?;
         }
         self.step += 1;
         Ok(())
