@@ -9,7 +9,6 @@ use std::task::{Context as Poller, Poll};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::apply::local_state;
@@ -18,8 +17,8 @@ use super::seed::StepSeed;
 use super::tasks::Task;
 use super::writes::TaskWrites;
 use crate::call::{
-    AnyOutcome, Call, Context, Goto, Interrupted, Next, NodeError, ParentCommand, Path, Place, Pulse, RetryPolicy,
-    Slot, Steer, TimeoutPolicy, Waiter, lock, with_pushed,
+    AnyOutcome, Call, Cancel, Context, Goto, Interrupted, Next, NodeError, ParentCommand, Path, Place, Pulse,
+    RetryPolicy, Slot, Steer, TimeoutPolicy, Waiter, lock, with_pushed,
 };
 use crate::checkpoint::Interrupt;
 use crate::error::{BoxError, Error, ErrorKind, Hint, InvalidUpdate, called};
@@ -143,12 +142,12 @@ impl Job {
         attempt: u32,
     ) -> (TaskWrites, End) {
         let call = self.start(context, pulse, slot, attempt);
-        let (context, token) = (context.as_ref(), self.seed.run.cancel.token());
+        let (context, run) = (context.as_ref(), &self.seed.run.cancel);
         let ended = if self.plan.nodes[self.node].blocking {
-            boxed(|| on_blocking_pool(self.clone(), call, context.cloned(), token)).await
+            boxed(|| on_blocking_pool(self.clone(), call, context.cloned())).await
         } else {
             let waiter = Waiter { task: context.map(|cx| &*cx.task), around: self.seed.around.as_deref() };
-            let whole = Watched { future: std::pin::pin!(self.play(call, context)), cancel: None, token, waiter };
+            let whole = Watched { future: std::pin::pin!(self.play(call, context)), cancel: None, run, waiter };
             if self.timeout.is_some() { boxed(|| in_time(whole, self.timeout, pulse)).await } else { whole.await }
         };
         ended.unwrap_or_else(|crash| match self.route(Err(crash), context) {
@@ -328,7 +327,8 @@ impl Future for NodeCall {
 pub(crate) struct Watched<'a, F> {
     pub(crate) future: F,
     pub(crate) cancel: Option<Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>>,
-    pub(crate) token: &'a CancellationToken,
+    /// The run's. Its token is made when something really waits.
+    pub(crate) run: &'a Cancel,
     pub(crate) waiter: Waiter<'a>,
 }
 
@@ -342,7 +342,7 @@ impl<T, F: Future<Output = T> + Unpin> Future for Watched<'_, F> {
         }
         this.waiter.note();
         // Only a future that really waits pays for being cancelled.
-        let cancel = this.cancel.get_or_insert_with(|| Box::pin(this.token.clone().cancelled_owned()));
+        let cancel = this.cancel.get_or_insert_with(|| Box::pin(this.run.token().clone().cancelled_owned()));
         cancel.as_mut().poll(cx).map(|()| Err(Crash::Cancelled))
     }
 }
@@ -389,18 +389,15 @@ pub(super) async fn within<T>(
     .await
 }
 
-async fn on_blocking_pool(
-    job: Job,
-    call: NodeCall,
-    context: Option<Context>,
-    cancel: &CancellationToken,
-) -> Result<(TaskWrites, End), Crash> {
-    let (handle, token) = (tokio::runtime::Handle::current(), cancel.clone());
+async fn on_blocking_pool(job: Job, call: NodeCall, context: Option<Context>) -> Result<(TaskWrites, End), Crash> {
+    let handle = tokio::runtime::Handle::current();
+    // Made before the run goes on: it may be dropped before the job begins.
+    job.seed.run.cancel.token();
     let level = crate::wall::level();
     let blocking = tokio::task::spawn_blocking(move || {
         let whole = async move {
             let played = std::pin::pin!(job.play(call, context.as_ref()));
-            Watched { future: played, cancel: None, token: &token, waiter: Waiter::default() }.await
+            Watched { future: played, cancel: None, run: &job.seed.run.cancel, waiter: Waiter::default() }.await
         };
         let ended = handle.block_on(Walled::at_level(level, Box::pin(whole)));
         ended.unwrap_or_else(|panicked| Err(Crash::Panic(panicked.0)))

@@ -587,7 +587,7 @@ fn watched<'a, F>(
     context: Option<&'a Context>,
 ) -> Watched<'a, F> {
     let waiter = Waiter { task: context.map(|cx| &*cx.task), around: config.around.as_deref() };
-    Watched { future, cancel: None, token: shared.cancel.token(), waiter }
+    Watched { future, cancel: None, run: &shared.cancel, waiter }
 }
 
 impl Trouble {

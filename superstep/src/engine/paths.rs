@@ -41,7 +41,7 @@ impl Paths<'_> {
         };
         let waiter = Waiter { task: self.context.map(|cx| &*cx.task), around: seed.around.as_deref() };
         let future = std::pin::pin!(self.follow(&state, writes));
-        let watched = Watched { future, cancel: None, token: seed.run.cancel.token(), waiter };
+        let watched = Watched { future, cancel: None, run: &seed.run.cancel, waiter };
         watched.await.unwrap_or_else(|_cancelled| End::Failed(Error::cancelled()))
     }
 

@@ -126,7 +126,15 @@ impl Pending {
         self.tasks.is_empty() && !self.null.has_output() && self.null_resume.is_none()
     }
 
+    /// Whether there is nothing to clear, as after most steps.
+    fn is_blank(&self) -> bool {
+        self.is_empty() && self.null_log.is_empty() && self.unsaved.is_empty() && !self.null.done
+    }
+
     pub(crate) fn clear(&mut self) {
+        if self.is_blank() {
+            return;
+        }
         *self = Self::default();
     }
 }

@@ -153,7 +153,8 @@ fn what_is_merged_first_is_merged_once() {
         }
         let [first, rest] = &both;
         assert_eq!(first.shown(), rest.shown());
-        let facts = |live: &Live| (live.versions.clone(), live.max_version, live.present.clone(), live.seen.clone());
+        let versions = |live: &Live| live.versions.iter().copied().collect::<Vec<u64>>();
+        let facts = |live: &Live| (versions(live), live.max_version, live.present.clone(), live.seen.clone());
         assert_eq!(facts(&first.live), facts(&rest.live));
         let sorted = |live: &Live| {
             let mut updated = live.updated.clone().unwrap_or_default();

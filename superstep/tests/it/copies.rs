@@ -31,8 +31,6 @@ struct Ledger {
     total: i64,
     #[state(append)]
     lines: Vec<i64>,
-    #[state(ephemeral)]
-    note: Option<String>,
     rest: Counted,
 }
 
@@ -45,7 +43,7 @@ fn ledger(seen: &Arc<AtomicUsize>) -> StateGraph<Ledger> {
             0 => first.store(COPIES.get(), Ordering::Relaxed),
             _ => seen.store(COPIES.get() - first.load(Ordering::Relaxed), Ordering::Relaxed),
         }
-        async move { Ledger::update().total(1).lines([ledger.total]).note("written".to_owned()) }
+        async move { Ledger::update().total(1).lines([ledger.total]) }
     };
     let mut graph = StateGraph::new();
     graph
