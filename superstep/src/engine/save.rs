@@ -456,7 +456,13 @@ impl Saver {
         self.queue.check()?;
         let mut saving = Box::pin(self.save_beside(job));
         match std::future::poll_fn(|cx| Poll::Ready(saving.as_mut().poll(cx))).await {
-            Poll::Ready(result) => self.queue.note(result),
+            Poll::Ready(result) => {
+                if result.is_err() {
+                    // An earlier save that failed is the cause: this one only misses what it should have left.
+                    self.queue.settle().await?;
+                }
+                self.queue.note(result)
+            }
             Poll::Pending => {
                 self.queue.add(tokio::spawn(saving));
                 Ok(())

@@ -212,6 +212,41 @@ impl Hook for LoseOne {
     }
 }
 
+/// Fails its third save after a while, and all later ones at once, because that one is missing.
+#[derive(Clone, Default)]
+struct FailsSlowly(Count);
+
+#[async_trait]
+impl Hook for FailsSlowly {
+    async fn around(&self, call: &Call, serving: Serving<'_>) -> Result<(), CheckpointError> {
+        if !matches!(call, Call::Put(_)) {
+            return serving.await;
+        }
+        self.0.up();
+        match self.0.get() {
+            0..3 => serving.await,
+            3 => {
+                tokio::task::yield_now().await;
+                Err(CheckpointError::backend("the disk is full"))
+            }
+            _ => Err(CheckpointError::backend("the checkpoint before is missing")),
+        }
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+}
+
+/// The run said that its thread had moved on, when a full disk had kept the step before from being saved.
+#[tokio::test]
+async fn the_error_of_a_run_is_that_of_the_save_that_failed_first() {
+    let app = ten_rounds(&Count::default()).checkpointer(Hooked::new(FailsSlowly::default())).compile().unwrap();
+    let run = app.invoke(Notes::update().log(["in"])).thread("t").durability(Durability::Async);
+    let error = run.await.unwrap_err();
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+}
+
 /// The failure of one save was given to whoever saved next. That may be a call of user code, which may swallow it:
 /// the run ended well, with a result that was never saved.
 #[tokio::test]
